@@ -1,0 +1,161 @@
+"""Convert a published ELMo (bilm-tf / AllenNLP hdf5 and options.json) to a Hugging Face folder.
+
+    python conversion/convert_allennlp_to_hf.py \
+        --options_file options.json --weight_file weights.hdf5 --output_dir my-elmo
+
+The order is: read, map, load strictly, compare with the numpy reference, and only then write. The
+weights keep the licence they were published under; the model card names the files and their hashes.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from elmo_hf.conversion import reference_elmo
+from elmo_hf.conversion.key_map import rule_for_key, rule_for_name
+from elmo_hf.conversion.model_card import model_card
+from elmo_hf.conversion.options_map import check_options, config_from_options
+from elmo_hf.conversion.safe_folder import check_free, new_folder
+from elmo_hf.conversion.source import Source, open_source, read_options
+from elmo_hf.conversion.weights_file import open_weights, read_array
+
+import elmo_hf
+from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer
+
+# max|a - b| / max|b| over a layer, float32 against the reference's float64
+TOLERANCE = 1e-4
+PROBE = [["The", "quick", "brown", "fox", "jumps", "."], ["naïve", "Straße", "x" * 60]]
+
+
+def convert(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            help="A folder, an NLPL zip, or a Hub repository with options.json and *.hdf5."
+        ),
+    ] = None,
+    options_file: Annotated[
+        Path | None, typer.Option("--options_file", help="The model's options.json.")
+    ] = None,
+    weight_file: Annotated[
+        Path | None, typer.Option("--weight_file", help="The model's hdf5 weights.")
+    ] = None,
+    output_dir: Annotated[
+        Path, typer.Option("--output_dir", help="The folder to make; `from_pretrained` loads it.")
+    ] = Path("elmo"),
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the output folder if it exists.")
+    ] = False,
+) -> None:
+    """Convert AllenNLP / bilm-tf weights to a Hugging Face folder, checked against numpy first."""
+    check_free(output_dir, overwrite)
+    with open_source(source, options_file, weight_file) as files:
+        model, error = load_converted(files)
+    with new_folder(output_dir, overwrite) as folder:
+        model.save_pretrained(folder)
+        tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
+        tokenizer.save_pretrained(folder)
+        (folder / "README.md").write_text(model_card(model, error), encoding="utf-8")
+    parameters = model.num_parameters()
+    print(f"{parameters:,} parameters, largest relative error {error:.1e}, saved in {output_dir}")
+
+
+def load_converted(files: Source) -> tuple[ElmoModel, float]:
+    """The model of two files, and its largest relative error against the reference."""
+    options = read_options(files.options_file)
+    with open_weights(files.weight_file) as datasets:
+        config = make_config(options, datasets)
+        config.provenance = provenance(files)
+        model = load_model(config, datasets)
+        error = largest_error(model, options, datasets)
+    if not error <= TOLERANCE:
+        raise ValueError(
+            f"The converted model differs from the reference by {error:.1e}, where {TOLERANCE:.0e} "
+            "is allowed."
+        )
+    return model, error
+
+
+def make_config(options: dict, datasets: dict) -> ElmoConfig:
+    """The configuration the options ask for, if the weights agree."""
+    keywords = config_from_options(options)
+    check_options(keywords, {key: dataset.shape for key, dataset in datasets.items()})
+    keywords["use_char_projection"] = "CNN_proj/W_proj" in datasets
+    keywords["use_cell_projection"] = any(key.endswith("/W_P_0") for key in datasets)
+    try:
+        return ElmoConfig(**keywords)
+    except Exception as error:
+        # a strict dataclass wraps the sentence that names the value
+        raise ValueError(f"The options are not usable: {error.__cause__ or error}") from error
+
+
+def load_model(config: ElmoConfig, datasets: dict) -> ElmoModel:
+    """An `ElmoModel` filled from the datasets, where each dataset and each parameter counts."""
+    with torch.device("meta"):
+        model = ElmoModel(config)
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    # the mix is learned per task and starts out even; no biLM file has it
+    tensors = {name: torch.empty(expected[name]) for name in expected if name.startswith("mixes.")}
+    for key in datasets:
+        rule = rule_for_key(key)
+        if not rule.names:
+            continue
+        try:
+            arrays = rule.operation.to_parameters(read_array(key, datasets[key]))
+        except (IndexError, TypeError) as error:
+            raise ValueError(f"The dataset {key!r} has shape {datasets[key].shape}.") from error
+        for name, array in zip(rule.names, arrays, strict=True):
+            if expected.get(name) != array.shape:
+                raise ValueError(
+                    f"The dataset {key!r} gives a parameter of shape {array.shape} where the "
+                    f"options ask for {expected.get(name, 'none')}."
+                )
+            tensors[name] = torch.from_numpy(np.ascontiguousarray(array))
+    missing = sorted({rule_for_name(name).key for name in expected.keys() - tensors.keys()})
+    if missing:
+        raise ValueError(f"The weights lack the datasets {', '.join(missing)}.")
+    model.load_state_dict(tensors, strict=True, assign=True)
+    for mix in model.mixes:
+        model._init_weights(mix)
+    return model.eval()
+
+
+def largest_error(model: ElmoModel, options: dict, datasets: dict) -> float:
+    """max|a - b| / max|b| between the model and the numpy reference, over the probe's layers."""
+    tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
+    worst = 0.0
+    for words in PROBE:
+        expected, _ = reference_elmo.run(datasets, options, words)
+        batch = tokenizer([words], is_split_into_words=True, return_tensors="pt")
+        with torch.inference_mode():
+            layers = model(**batch, output_hidden_states=True).hidden_states
+        for layer, truth in zip(layers, expected, strict=True):
+            error = np.abs(layer[0].numpy() - truth).max() / np.abs(truth).max()
+            # a comparison with NaN must not pass as small
+            worst = max(worst, float(error)) if np.isfinite(error) else float("inf")
+    return worst
+
+
+def provenance(files: Source) -> dict[str, str]:
+    """Names and hashes of the files a model came from."""
+    return {
+        "converted_by": f"elmo_hf {elmo_hf.__version__}",
+        "options_file": files.options_file.name,
+        "options_sha256": sha256(files.options_file),
+        "weight_file": files.weight_file.name,
+        "weight_sha256": sha256(files.weight_file),
+    }
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+if __name__ == "__main__":
+    from elmo_hf.cli import run
+
+    run(lambda: typer.run(convert))

@@ -1,0 +1,90 @@
+"""The table: which dataset of the hdf5 layout is which parameter of `ElmoModel`, both ways.
+
+Names only; how the arrays change is in `tensor_ops`. The table is total: a dataset matches exactly
+one row or is an error, and a row without parameters is known and dropped on purpose.
+"""
+
+import re
+from typing import NamedTuple
+
+from elmo_hf.conversion.tensor_ops import (
+    CONVOLUTION,
+    KEEP,
+    LSTM_BIAS,
+    LSTM_KERNEL,
+    PADDING_ROW,
+    TRANSPOSE,
+    Operation,
+)
+
+# what the placeholders of the table stand for, on the hdf5 side and on ours
+DIRECTIONS = {"0": "forward", "1": "backward"}
+PLACEHOLDERS = {"{n}": r"(?P<n>\d+)", "{d}": r"(?P<d>forward|backward|[01])"}
+
+
+class Rule(NamedTuple):
+    key: str
+    names: tuple[str, ...]
+    operation: Operation
+
+
+ENCODER = "token_encoder"
+CELL = "layers.{n}.{d}_cell"
+TF_CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{n}/LSTMCell"
+
+RULES = [
+    Rule("char_embed", (f"{ENCODER}.char_embeddings.weight",), PADDING_ROW),
+    Rule("CNN/W_cnn_{n}", (f"{ENCODER}.convolutions.{{n}}.weight",), CONVOLUTION),
+    Rule("CNN/b_cnn_{n}", (f"{ENCODER}.convolutions.{{n}}.bias",), KEEP),
+    # TensorFlow's highway is ours, so there is no change of sign; AllenNLP's is the other way round
+    Rule("CNN_high_{n}/W_carry", (f"{ENCODER}.highways.{{n}}.carry.weight",), TRANSPOSE),
+    Rule("CNN_high_{n}/b_carry", (f"{ENCODER}.highways.{{n}}.carry.bias",), KEEP),
+    Rule("CNN_high_{n}/W_transform", (f"{ENCODER}.highways.{{n}}.transform.weight",), TRANSPOSE),
+    Rule("CNN_high_{n}/b_transform", (f"{ENCODER}.highways.{{n}}.transform.bias",), KEEP),
+    Rule("CNN_proj/W_proj", (f"{ENCODER}.projection.weight",), TRANSPOSE),
+    Rule("CNN_proj/b_proj", (f"{ENCODER}.projection.bias",), KEEP),
+    Rule(
+        f"{TF_CELL}/W_0",
+        (f"{CELL}.input_linear.weight", f"{CELL}.recurrent_linear.weight"),
+        LSTM_KERNEL,
+    ),
+    Rule(f"{TF_CELL}/B", (f"{CELL}.input_linear.bias",), LSTM_BIAS),
+    Rule(f"{TF_CELL}/W_P_0", (f"{CELL}.projection.weight",), TRANSPOSE),
+    # the language model's softmax; an `ElmoModel` has none
+    Rule("softmax/W", (), KEEP),
+    Rule("softmax/b", (), KEEP),
+]
+
+
+def _match(template: str, text: str) -> dict[str, str] | None:
+    pattern = re.escape(template)
+    for placeholder, expression in PLACEHOLDERS.items():
+        pattern = pattern.replace(re.escape(placeholder), expression)
+    match = re.fullmatch(pattern, text)
+    return match.groupdict() if match else None
+
+
+def rule_for_key(key: str) -> Rule:
+    """The row of a dataset, its names filled in."""
+    for rule in RULES:
+        values = _match(rule.key, key)
+        if values is not None:
+            values["d"] = DIRECTIONS.get(values.get("d", ""), "")
+            return Rule(key, tuple(name.format(**values) for name in rule.names), rule.operation)
+    raise ValueError(
+        f"The weights hold a dataset {key!r} that is not part of the bilm hdf5 layout."
+    )
+
+
+def rule_for_name(name: str) -> Rule:
+    """The row of a parameter, its key and all its names filled in."""
+    for rule in RULES:
+        for template in rule.names:
+            values = _match(template, name)
+            if values is not None:
+                names = tuple(other.format(**values) for other in rule.names)
+                for number, direction in DIRECTIONS.items():
+                    if values.get("d") == direction:
+                        values["d"] = number
+                return Rule(rule.key.format(**values), names, rule.operation)
+    raise ValueError(f"The parameter {name!r} has no place in the bilm hdf5 layout.")

@@ -1,0 +1,111 @@
+"""options.json of bilm-tf / AllenNLP <-> `ElmoConfig` keywords, and what the weights say of them.
+
+Names and numbers only: no torch, no h5py, no arrays.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+# options.json path -> ElmoConfig field, and the value of an absent key (... where it must be there)
+FIELDS: dict[str, tuple[str, Any]] = {
+    "char_cnn.embedding.dim": ("char_embedding_size", ...),
+    "char_cnn.filters": ("char_filters", ...),
+    "char_cnn.activation": ("char_activation", ...),
+    "char_cnn.max_characters_per_token": ("max_characters_per_token", ...),
+    "char_cnn.n_highway": ("num_highway_layers", 0),
+    "lstm.dim": ("cell_size", ...),
+    "lstm.projection_dim": ("projection_size", ...),
+    "lstm.n_layers": ("num_hidden_layers", 1),
+    "lstm.cell_clip": ("cell_clip", None),
+    "lstm.proj_clip": ("projection_clip", None),
+    "lstm.use_skip_connections": ("use_skip_connections", False),
+}
+NUM_CHARACTERS = 262
+
+
+def _read(options: Mapping, path: str) -> Any:
+    value: Any = options
+    for part in path.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return ...
+        value = value[part]
+    return value
+
+
+def config_from_options(options: Mapping) -> dict[str, Any]:
+    """`ElmoConfig` keywords of an options.json; keys that only training reads are left out."""
+    if "char_cnn" not in options:
+        raise ValueError(
+            "The options have no `char_cnn`: this is a word-level bilm model, which is not "
+            "supported; only models that read characters are."
+        )
+    if options.get("bidirectional") is False:
+        raise ValueError("The options say `bidirectional: false`; ELMo needs both directions.")
+    missing = sorted(
+        path
+        for path, (_, default) in FIELDS.items()
+        if default is ... and _read(options, path) is ...
+    )
+    if missing:
+        raise ValueError(f"The options lack {', '.join(missing)}.")
+    config = {}
+    for path, (field, default) in FIELDS.items():
+        value = _read(options, path)
+        config[field] = default if value is ... else value
+    return config
+
+
+def options_from_config(config: Any) -> dict[str, Any]:
+    """An options.json that AllenNLP, simple_elmo and bilm-tf read."""
+    options: dict[str, Any] = {"char_cnn": {"n_characters": NUM_CHARACTERS}, "lstm": {}}
+    for path, (field, _) in FIELDS.items():
+        *parents, leaf = path.split(".")
+        target = options
+        for parent in parents:
+            target = target.setdefault(parent, {})
+        # an absent clip means none, and AllenNLP cannot read a null
+        if getattr(config, field) is not None:
+            target[leaf] = getattr(config, field)
+    return options
+
+
+def config_from_shapes(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """The `ElmoConfig` keywords that the shapes of the datasets fix."""
+    cell = "RNN_0/RNN/MultiRNNCell/Cell{}/LSTMCell"
+
+    def count(template: str) -> int:
+        number = 0
+        while template.format(number) in shapes:
+            number += 1
+        return number
+
+    sizes: dict[str, Any] = {}
+    if "char_embed" in shapes:
+        sizes["char_embedding_size"] = shapes["char_embed"][-1]
+    sizes["char_filters"] = [
+        [shapes[f"CNN/W_cnn_{number}"][1], shapes[f"CNN/W_cnn_{number}"][-1]]
+        for number in range(count("CNN/W_cnn_{}"))
+    ]
+    sizes["num_highway_layers"] = count("CNN_high_{}/W_carry")
+    sizes["num_hidden_layers"] = count(cell + "/W_0")
+    kernel = shapes.get(cell.format(0) + "/W_0")
+    if kernel is not None:
+        sizes["cell_size"], sizes["projection_size"] = kernel[-1] // 4, kernel[0] // 2
+    return sizes
+
+
+def check_options(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse options that disagree with the weights, with both values."""
+    in_weights = config_from_shapes(shapes)
+    paths = {field: path for path, (field, _) in FIELDS.items()}
+    wrong = [
+        f"`{paths[field]}` {_plain(config[field])} where the weights have {_plain(size)}"
+        for field, size in in_weights.items()
+        if _plain(config[field]) != _plain(size)
+    ]
+    if wrong:
+        raise ValueError(f"The options say {'; '.join(wrong)}.")
+
+
+def _plain(value: Any) -> Any:
+    return [list(pair) for pair in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,134 @@
+"""Where published weights lie: two files, a folder, an NLPL zip or a Hub repository.
+
+Finds `options.json` and the hdf5 under the names in use, and names the formats it cannot read.
+"""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+# files that give another format away, and what to call it
+OTHER_FORMATS = {
+    "token_embedder.pkl": "ELMoForManyLangs",
+    "encoder.pkl": "ELMoForManyLangs",
+    "saved_model.pb": "TF-Hub",
+    "tfhub_module.pb": "TF-Hub",
+    "*.ckpt*.index": "TensorFlow checkpoint",
+    "weights.th": "AllenNLP archive",
+    "model.tar.gz": "AllenNLP archive",
+    "model.safetensors": "Hugging Face",
+}
+WANTED = ("*options*.json", "*.hdf5")
+
+
+class Source(NamedTuple):
+    options_file: Path
+    weight_file: Path
+
+
+@contextmanager
+def open_source(
+    source: str | None, options_file: Path | None, weight_file: Path | None
+) -> Iterator[Source]:
+    """The two files, for as long as the context lasts (a zip is unpacked for that long)."""
+    if source is None:
+        if options_file is None or weight_file is None:
+            raise ValueError(
+                "Give a folder, zip or Hub repository, or both --options_file and --weight_file."
+            )
+        yield _checked(options_file, weight_file)
+        return
+    path = Path(source)
+    if path.is_dir():
+        yield _complete(_search(path, source), options_file, weight_file)
+    elif path.is_file():
+        with TemporaryDirectory() as folder:
+            _unzip(path, Path(folder))
+            yield _complete(_search(Path(folder), source), options_file, weight_file)
+    elif source.count("/") == 1 and not path.parent.exists():
+        yield _complete(_search(_download(source), source), options_file, weight_file)
+    else:
+        raise FileNotFoundError(f"There is no folder, zip file or Hub repository {source!r}.")
+
+
+def _checked(options_file: Path, weight_file: Path) -> Source:
+    for file in (options_file, weight_file):
+        if not file.is_file():
+            raise FileNotFoundError(f"There is no file {str(file)!r}.")
+    return Source(options_file, weight_file)
+
+
+def _complete(
+    found: tuple[list[Path], list[Path]], options_file: Path | None, weight_file: Path | None
+) -> Source:
+    """One file of each kind: what was named, else the only one found."""
+    options, weights = found
+    chosen = []
+    for named, candidates, flag in (
+        (options_file, options, "--options_file"),
+        (weight_file, weights, "--weight_file"),
+    ):
+        if named is None and len(candidates) > 1:
+            names = ", ".join(candidate.name for candidate in candidates)
+            raise ValueError(f"There are several candidates ({names}); choose one with {flag}.")
+        chosen.append(named or candidates[0])
+    return _checked(*chosen)
+
+
+def _search(folder: Path, source: str) -> tuple[list[Path], list[Path]]:
+    """The options files and weight files anywhere in a folder."""
+    options = sorted(folder.rglob("*options*.json"))
+    weights = [path for path in sorted(folder.rglob("*.hdf5")) if "softmax" not in path.name]
+    if options and weights:
+        return options, weights
+    for pattern, name in OTHER_FORMATS.items():
+        if any(folder.rglob(pattern)):
+            raise ValueError(
+                f"{source!r} is in the {name} format, not in the bilm hdf5 layout that is converted."
+            )
+    lacking = (
+        "options.json" if weights else "*.hdf5 weights" if options else "options.json and *.hdf5"
+    )
+    raise FileNotFoundError(f"{source!r} holds no {lacking}.")
+
+
+def _unzip(path: Path, folder: Path) -> None:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(
+            f"{str(path)!r} is neither a folder nor a zip; for single files use --options_file and "
+            "--weight_file."
+        )
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            parts = PurePosixPath(name.replace("\\", "/"))
+            if parts.is_absolute() or ".." in parts.parts:
+                raise ValueError(f"The zip {str(path)!r} points outside its folder with {name!r}.")
+        archive.extractall(folder)
+
+
+def _download(repository: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    patterns = [*WANTED, *OTHER_FORMATS]
+    try:
+        return Path(snapshot_download(repository, allow_patterns=patterns))
+    except (HfHubHTTPError, LocalEntryNotFoundError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise FileNotFoundError(
+            f"There is no local file {repository!r}, and the Hub did not give it: {first}"
+        ) from error
+
+
+def read_options(path: Path) -> dict:
+    try:
+        options = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} is not valid JSON: {error}") from error
+    if not isinstance(options, dict):
+        raise ValueError(f"{str(path)!r} holds no JSON object.")
+    return options

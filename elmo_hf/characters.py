@@ -1,0 +1,40 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""One word becomes one row of character ids, as bilm-tf and AllenNLP number them.
+
+    byte b of the word's UTF-8      b + 1      1..256
+    begin / end of sentence         257, 258   only inside the two boundary rows
+    begin / end of word             259, 260
+    padding after the word          261
+    no word at all                  0          a whole row of zeros
+
+A row is `begin-of-word, bytes, end-of-word, padding ...`. Standard library only: the tokenizer and
+the model share these rules, and neither imports the other.
+"""
+
+from collections.abc import Sequence
+
+NO_WORD = 0
+BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, PADDING = 257, 258, 259, 260, 261
+VOCAB_SIZE = 262
+DEFAULT_WIDTH = 50
+
+# UTF-8 never contains the byte 255, so byte + 1 still fits in a byte and `translate` can shift.
+_SHIFT = bytes((byte + 1) % 256 for byte in range(256))
+
+
+def encode_word(word: str, width: int = DEFAULT_WIDTH) -> list[int]:
+    """The first `width - 2` bytes of `word` between markers; lone surrogates have no bytes."""
+    body = word.encode("utf-8", "ignore")[: width - 2].translate(_SHIFT)
+    return [BEGIN_WORD, *body, END_WORD, *[PADDING] * (width - 2 - len(body))]
+
+
+def boundary_row(marker: int, width: int = DEFAULT_WIDTH) -> list[int]:
+    """The row of `<S>` (`BEGIN_SENTENCE`) or `</S>` (`END_SENTENCE`)."""
+    return [BEGIN_WORD, marker, END_WORD, *[PADDING] * (width - 3)]
+
+
+def decode_row(row: Sequence[int]) -> str:
+    """The word a row stands for; a word cut inside a character loses that character."""
+    return bytes(index - 1 for index in row if NO_WORD < index < BEGIN_SENTENCE).decode(
+        "utf-8", "ignore"
+    )

@@ -1,0 +1,228 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""The sizes and switches of an ELMo model, under transformers' names.
+
+Covers every published model in the bilm-tf / AllenNLP layout; the defaults are the "original" model
+of Peters et al. (2018), https://arxiv.org/abs/1802.05365. AllenNLP's own spelling of these values
+is known only to the conversion.
+"""
+
+from dataclasses import field
+
+from huggingface_hub.dataclasses import strict
+from transformers.configuration_utils import PreTrainedConfig
+
+from .characters import BEGIN_SENTENCE, DEFAULT_WIDTH, END_SENTENCE, NO_WORD, VOCAB_SIZE
+
+
+def _original_filters() -> list[list[int]]:
+    return [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
+
+
+@strict
+class ElmoConfig(PreTrainedConfig):
+    r"""
+    char_embedding_size (`int`, *optional*, defaults to 16):
+        Width of a character's vector.
+    char_filters (`list[list[int]]`, *optional*):
+        One `[characters, filters]` pair for each convolution over a word's characters.
+    char_activation (`str`, *optional*, defaults to `"relu"`):
+        `"relu"` or `"tanh"`, after the maximum over a word's positions.
+    num_highway_layers (`int`, *optional*, defaults to 2):
+        Highway layers after the convolutions; may be 0.
+    use_char_projection (`bool`, *optional*):
+        Whether a linear layer brings the filters to `projection_size`; by default if they differ.
+    max_characters_per_token (`int`, *optional*, defaults to 50):
+        Characters of a row of `input_ids`, the two word markers included.
+    cell_size (`int`, *optional*, defaults to 4096):
+        Width of an LSTM's memory cell, per direction.
+    projection_size (`int`, *optional*, defaults to 512):
+        Width of an LSTM's output, per direction; `hidden_size` is twice this.
+    use_cell_projection (`bool`, *optional*):
+        Whether a linear layer brings the cell to `projection_size`; by default if they differ.
+    cell_clip (`float`, *optional*, defaults to 3.0):
+        Bound of the memory cell's values, or `None`.
+    projection_clip (`float`, *optional*, defaults to 3.0):
+        Bound of the projected output, or `None`; without a cell projection it has no effect.
+    use_skip_connections (`bool`, *optional*, defaults to `True`):
+        Whether layers after the first add their input to their output.
+    lm_vocab_size (`int`, *optional*):
+        Words of the language model's softmax; only `ElmoForPreTraining` needs it.
+    output_layer (`str` or `int`, *optional*, defaults to `"mix"`):
+        What `last_hidden_state` is: `"mix"` (learned weights), `"mean"`, `"top"`, or the number of
+        one layer, where 0 is the token layer.
+    num_output_representations (`int`, *optional*, defaults to 1):
+        How many mixes, each with weights and a scale of its own.
+    mix_layer_norm (`bool`, *optional*, defaults to `False`):
+        Whether each layer is normalised before it is mixed. As in AllenNLP, mean and variance are
+        taken over the whole batch, so a sentence's vectors then depend on its batch.
+    output_dropout (`float`, *optional*, defaults to 0.0):
+        Dropout on each representation.
+    classifier_dropout (`float`, *optional*, defaults to 0.5):
+        Dropout before a head's linear layer.
+    concatenate_layers (`bool`, *optional*, defaults to `False`):
+        Whether heads read all layers side by side instead of the mixes.
+    task_lstm_size (`int`, *optional*, defaults to 0):
+        Width, per direction, of an LSTM between ELMo and the token classifier; 0 for none.
+    mix_after_task_lstm (`bool`, *optional*, defaults to `False`):
+        Whether the last of several mixes joins after the task LSTM instead of before it.
+    classifier_pooling (`str`, *optional*, defaults to `"mean"`):
+        `"mean"` or `"max"` over a sentence's words, for sequence classification.
+    provenance (`dict[str, str]`, *optional*):
+        Names and hashes of the files the weights were converted from.
+    """
+
+    model_type = "elmo"
+    # Carried states are for the caller's next call, not for an evaluation loop to gather.
+    keys_to_ignore_at_inference = ("state",)
+
+    vocab_size: int = VOCAB_SIZE
+    char_embedding_size: int = 16
+    char_filters: list[list[int]] | tuple = field(default_factory=_original_filters)
+    char_activation: str = "relu"
+    num_highway_layers: int = 2
+    use_char_projection: bool | None = None
+    max_characters_per_token: int = DEFAULT_WIDTH
+    cell_size: int = 4096
+    projection_size: int = 512
+    use_cell_projection: bool | None = None
+    num_hidden_layers: int = 2
+    cell_clip: float | int | None = 3.0
+    projection_clip: float | int | None = 3.0
+    use_skip_connections: bool = True
+    lm_vocab_size: int | None = None
+    output_layer: str | int = "mix"
+    num_output_representations: int = 1
+    mix_layer_norm: bool = False
+    output_dropout: float | int = 0.0
+    classifier_dropout: float | int = 0.5
+    concatenate_layers: bool = False
+    task_lstm_size: int = 0
+    mix_after_task_lstm: bool = False
+    classifier_pooling: str = "mean"
+    provenance: dict[str, str] | None = None
+    initializer_range: float = 0.02
+    pad_token_id: int | None = NO_WORD
+    bos_token_id: int | None = BEGIN_SENTENCE
+    eos_token_id: int | list[int] | None = END_SENTENCE
+    tie_word_embeddings: bool = False
+
+    def __post_init__(self, **kwargs):
+        # JSON knows only lists, and a configuration must equal itself after a round trip
+        self.char_filters = [list(pair) for pair in self.char_filters]
+        if self.use_char_projection is None:
+            self.use_char_projection = self.num_filters != self.projection_size
+        if self.use_cell_projection is None:
+            self.use_cell_projection = self.cell_size != self.projection_size
+        super().__post_init__(**kwargs)
+
+    @property
+    def hidden_size(self) -> int:
+        """Width of `last_hidden_state`: both directions side by side."""
+        return 2 * self.projection_size
+
+    @property
+    def num_filters(self) -> int:
+        """Width of a word after the convolutions."""
+        return sum(filters for _, filters in self.char_filters)
+
+    def validate_sizes(self):
+        lowest = {
+            "char_embedding_size": 1,
+            "num_highway_layers": 0,
+            "max_characters_per_token": 3,
+            "cell_size": 1,
+            "projection_size": 1,
+            "num_hidden_layers": 1,
+            "num_output_representations": 1,
+            "task_lstm_size": 0,
+        }
+        for name, low in lowest.items():
+            if getattr(self, name) < low:
+                raise ValueError(f"`{name}` is {getattr(self, name)} but must be at least {low}.")
+        if self.vocab_size != VOCAB_SIZE:
+            raise ValueError(
+                f"`vocab_size` is {self.vocab_size} but ELMo has {VOCAB_SIZE} ids; leave it out."
+            )
+        if self.lm_vocab_size is not None and self.lm_vocab_size < 1:
+            raise ValueError(
+                f"`lm_vocab_size` is {self.lm_vocab_size} but must be at least 1, or None."
+            )
+
+    def validate_filters(self):
+        for pair in self.char_filters:
+            if len(pair) != 2 or not all(isinstance(size, int) and size > 0 for size in pair):
+                raise ValueError(
+                    f"`char_filters` holds {pair}, which is not a pair [characters, filters]."
+                )
+        if not self.char_filters:
+            raise ValueError("`char_filters` is empty but a word needs at least one convolution.")
+        widest = max(width for width, _ in self.char_filters)
+        if widest > self.max_characters_per_token:
+            raise ValueError(
+                f"A character filter spans {widest} characters but tokens hold only "
+                f"{self.max_characters_per_token}; raise `max_characters_per_token` or drop the "
+                "filter."
+            )
+
+    def validate_projections(self):
+        if not self.use_char_projection and self.num_filters != self.projection_size:
+            raise ValueError(
+                f"`use_char_projection` is False, so the {self.num_filters} filters must equal "
+                f"`projection_size`, which is {self.projection_size}."
+            )
+        if not self.use_cell_projection and self.cell_size != self.projection_size:
+            raise ValueError(
+                f"`use_cell_projection` is False, so `cell_size` {self.cell_size} must equal "
+                f"`projection_size`, which is {self.projection_size}."
+            )
+
+    def validate_choices(self):
+        for name, choices in {
+            "char_activation": ("relu", "tanh"),
+            "classifier_pooling": ("mean", "max"),
+        }.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"`{name}` is {getattr(self, name)!r} but must be one of {', '.join(choices)}."
+                )
+        for name in ("cell_clip", "projection_clip"):
+            clip = getattr(self, name)
+            if clip is not None and not clip > 0:
+                raise ValueError(
+                    f"`{name}` is {clip} but must be positive, or None for no clipping."
+                )
+        for name in ("output_dropout", "classifier_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(
+                    f"`{name}` is {getattr(self, name)} but must be at least 0 and less than 1."
+                )
+
+    def validate_outputs(self):
+        names = ("mix", "mean", "top")
+        is_layer = (
+            isinstance(self.output_layer, int) and 0 <= self.output_layer <= self.num_hidden_layers
+        )
+        if self.output_layer not in names and not is_layer:
+            raise ValueError(
+                f"`output_layer` is {self.output_layer!r} but must be one of {', '.join(names)} or "
+                f"a layer from 0 to {self.num_hidden_layers}."
+            )
+        if self.num_output_representations > 1 and self.output_layer != "mix":
+            raise ValueError(
+                f"`num_output_representations` is {self.num_output_representations}, which only "
+                f"makes sense for mixes, but `output_layer` is {self.output_layer!r}."
+            )
+        if self.mix_after_task_lstm and (
+            not self.task_lstm_size
+            or self.num_output_representations < 2
+            or self.concatenate_layers
+        ):
+            raise ValueError(
+                "`mix_after_task_lstm` needs a `task_lstm_size`, at least 2 "
+                "`num_output_representations` and no `concatenate_layers`, but these are "
+                f"{self.task_lstm_size}, {self.num_output_representations} and "
+                f"{self.concatenate_layers}."
+            )
+
+
+__all__ = ["ElmoConfig"]

@@ -1,0 +1,474 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Sentences become rows of character ids, one row a word: `input_ids` is (batch, words, 50).
+
+What is unusual for a Hugging Face tokenizer:
+
+- a token is a whole word, so truncation, strides, padding and `model_max_length` count words, and no sentence is too
+  long for an LSTM: beyond `model_max_length` it is cut on request, never warned about;
+- an absent word is a row of zeros, and the model, not the tokenizer, puts the `<S>` and `</S>` rows around a sentence;
+- it is plain Python and yet `is_fast`, which is how pipelines ask whether a tokenizer knows offsets and word ids;
+- nothing is remembered between calls: `datasets` fingerprints every attribute, and a cache would change them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from transformers import BatchEncoding, PreTrainedTokenizer
+from transformers.tokenization_utils_base import TruncationStrategy
+from transformers.utils import (
+    PaddingStrategy,
+    TensorType,
+    is_numpy_array,
+    is_torch_tensor,
+    to_py_obj,
+)
+
+from .characters import (
+    BEGIN_SENTENCE,
+    BEGIN_WORD,
+    DEFAULT_WIDTH,
+    END_SENTENCE,
+    END_WORD,
+    NO_WORD,
+    PADDING,
+    VOCAB_SIZE,
+    boundary_row,
+    decode_row,
+    encode_word,
+)
+
+Span = tuple[int, int]
+
+BOUNDARIES = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
+
+# An id stands for a byte or a marker. They have no spelling of their own; the markers' names are bilm-tf's.
+VOCABULARY = {
+    "<pad>": NO_WORD,
+    **{f"<0x{byte:02X}>": byte + 1 for byte in range(256)},
+    **BOUNDARIES,
+    "<begin word>": BEGIN_WORD,
+    "<end word>": END_WORD,
+    "<padding>": PADDING,
+}
+NAMES = {index: name for name, index in VOCABULARY.items()}
+
+# What an absent word has in the lists that run along the words.
+FILLS = {"attention_mask": 0, "special_tokens_mask": 1, "token_type_ids": 0}
+
+
+@dataclass(slots=True)
+class SentenceEncoding:
+    """What `BatchEncoding` asks of a Rust `tokenizers.Encoding`, here with one token for each word."""
+
+    tokens: list[str]
+    word_ids: list[int | None]  # None for an absent word
+    offsets: list[Span]
+    n_sequences: int = 1
+
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        return [None if word is None else 0 for word in self.word_ids]
+
+    @property
+    def special_tokens_mask(self) -> list[int]:
+        return [int(word is None) for word in self.word_ids]
+
+    def token_to_word(self, token: int) -> int | None:
+        return self.word_ids[token] if token < len(self.word_ids) else None
+
+    def token_to_sequence(self, token: int) -> int | None:
+        return None if self.token_to_word(token) is None else 0
+
+    def token_to_chars(self, token: int) -> Span | None:
+        return None if self.token_to_word(token) is None else self.offsets[token]
+
+    def word_to_tokens(self, word: int, sequence: int = 0) -> Span | None:
+        if sequence != 0 or word not in self.word_ids:
+            return None
+        token = self.word_ids.index(word)
+        return token, token + 1
+
+    def word_to_chars(self, word: int, sequence: int = 0) -> Span | None:
+        tokens = self.word_to_tokens(word, sequence)
+        return None if tokens is None else self.offsets[tokens[0]]
+
+    def char_to_token(self, char: int, sequence: int = 0) -> int | None:
+        holders = (token for token, (start, end) in enumerate(self.offsets) if start <= char < end)
+        return next(holders, None) if sequence == 0 else None
+
+    def char_to_word(self, char: int, sequence: int = 0) -> int | None:
+        token = self.char_to_token(char, sequence)
+        return None if token is None else self.word_ids[token]
+
+
+def _depth(ids: Any) -> int:
+    """0 for an id, 1 for a row, 2 for a sentence, 3 for a batch; no row is empty, so an empty list is a sentence."""
+    if not isinstance(ids, (list, tuple)):
+        return getattr(ids, "ndim", 0)
+    if not ids:
+        return 2
+    return 1 + _depth(
+        next((item for item in ids if not isinstance(item, (list, tuple)) or item), [])
+    )
+
+
+def _is_special(row: list[int]) -> bool:
+    return not any(row) or any(marker in row for marker in BOUNDARIES.values())
+
+
+def _padded(values: list, fill: Any, absent: tuple[int, int]) -> list:
+    before, after = absent
+    return [fill] * before + values + [fill] * after
+
+
+def _check_words(words: Any, number: int) -> list[str]:
+    if not isinstance(words, (list, tuple)):
+        raise ValueError(f"Sentence {number} of the batch is {words!r}; give a list of words.")
+    for place, word in enumerate(words):
+        if not isinstance(word, str):
+            raise ValueError(f"Word {place} of sentence {number} is {word!r}; give a string.")
+    return list(words)
+
+
+def _find_words(text: str, words: list[str]) -> list[Span]:
+    """Where the words stand in the text they were split from."""
+    spans, end = [], 0
+    for word in words:
+        try:
+            start = text.index(word[0], end)
+            end = start + len(word)
+            if not text.startswith(word, start):
+                # Moses drops control characters, also inside a word
+                end = start
+                for character in word:
+                    end = text.index(character, end) + 1
+        except ValueError as error:
+            raise ValueError(
+                f"Moses made the word {word!r}, which is not in {text[end:]!r}; "
+                "split the words yourself and pass `is_split_into_words=True`."
+            ) from error
+        spans.append((start, end))
+    return spans
+
+
+class ElmoTokenizer(PreTrainedTokenizer):
+    """
+    Words to rows of character ids, without a vocabulary file.
+
+    Equal words of one call share one row in the lists that are returned; tensors share nothing.
+
+    Args:
+        max_characters_per_token (`int`, *optional*, defaults to 50):
+            The width of a row. A word keeps its first `max_characters_per_token - 2` bytes.
+        boundary_words (`bool`, *optional*, defaults to `True`):
+            Whether the words `<S>` and `</S>` become the boundary rows that the biLM was trained with. If `False`,
+            they are spelled like any other word.
+        word_splitter (`str`, *optional*, defaults to `"whitespace"`):
+            How a string becomes words: `"whitespace"`, or `"moses"`, which needs `pip install elmo_hf[moses]`.
+        language (`str`, *optional*, defaults to `"en"`):
+            The language whose rules the Moses splitter follows.
+    """
+
+    def __init__(
+        self,
+        max_characters_per_token: int = DEFAULT_WIDTH,
+        boundary_words: bool = True,
+        word_splitter: str = "whitespace",
+        language: str = "en",
+        bos_token: str = "<S>",
+        eos_token: str = "</S>",
+        pad_token: str = "<pad>",
+        **kwargs,
+    ):
+        if max_characters_per_token < 3:
+            raise ValueError(
+                f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3."
+            )
+        if word_splitter not in ("whitespace", "moses"):
+            raise ValueError(
+                f"`word_splitter` is {word_splitter!r}; choose 'whitespace' or 'moses'."
+            )
+        self.max_characters_per_token = max_characters_per_token
+        self.boundary_words = boundary_words
+        self.word_splitter = word_splitter
+        self.language = language
+        super().__init__(
+            max_characters_per_token=max_characters_per_token,
+            boundary_words=boundary_words,
+            word_splitter=word_splitter,
+            language=language,
+            bos_token=bos_token,
+            eos_token=eos_token,
+            pad_token=pad_token,
+            **kwargs,
+        )
+
+    @property
+    def is_fast(self) -> bool:
+        return True
+
+    @property
+    def vocab_size(self) -> int:
+        return VOCAB_SIZE
+
+    def get_vocab(self) -> dict[str, int]:
+        return {**VOCABULARY, **self._added_tokens_encoder}
+
+    def _convert_token_to_id(self, token: str) -> int | list[int]:
+        return VOCABULARY[token] if token in VOCABULARY else self._row(token)
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return NAMES[index]
+
+    def convert_ids_to_tokens(self, ids: Any, skip_special_tokens: bool = False) -> Any:
+        """The name of an id, the word of a row, or the words of a sentence of rows."""
+        ids = to_py_obj(ids)
+        if _depth(ids) == 0:
+            return super().convert_ids_to_tokens(ids)
+        if _depth(ids) == 1:
+            return self._word(ids)
+        return [self._word(row) for row in ids if not (skip_special_tokens and _is_special(row))]
+
+    def decode(self, token_ids: Any, skip_special_tokens: bool = False, **kwargs) -> Any:
+        """The text of a row or of a sentence, or the texts of a batch. Absent words are always left out."""
+        ids = to_py_obj(token_ids)
+        if _depth(ids) == 3:
+            return [self.decode(rows, skip_special_tokens, **kwargs) for rows in ids]
+        if _depth(ids) > 0:
+            ids = [row for row in ([ids] if _depth(ids) == 1 else ids) if any(row)]
+        return self._decode(ids, skip_special_tokens=skip_special_tokens, **kwargs)
+
+    def tokenize(self, text: str, **kwargs) -> list[str]:  # type: ignore[override]
+        return self._splitter()(text)
+
+    def _row(self, word: str) -> list[int]:
+        if self.boundary_words and word in BOUNDARIES:
+            return boundary_row(BOUNDARIES[word], self.max_characters_per_token)
+        return encode_word(word, self.max_characters_per_token)
+
+    def _word(self, row: list[int]) -> str:
+        if not any(row):
+            return self.pad_token
+        return next((word for word, marker in BOUNDARIES.items() if marker in row), decode_row(row))
+
+    def _splitter(self) -> Callable[[str], list[str]]:
+        if self.word_splitter == "whitespace":
+            return str.split
+        try:
+            from sacremoses import MosesTokenizer
+        except ImportError as error:
+            raise ImportError(
+                "The Moses word splitter needs sacremoses: `pip install elmo_hf[moses]`."
+            ) from error
+        return partial(MosesTokenizer(lang=self.language).tokenize, escape=False)
+
+    def _read(
+        self, text: Any, is_split_into_words: bool
+    ) -> tuple[list[list[str]], list[list[Span]], bool]:
+        """The words of each sentence, their spans, and whether the sentences came as a batch."""
+        if not isinstance(text, Sequence) or (is_split_into_words and isinstance(text, str)):
+            wanted = (
+                "a list of words, or of such lists"
+                if is_split_into_words
+                else "a string, or a list of strings"
+            )
+            raise ValueError(f"Got {text!r}; pass {wanted}.")
+        if is_split_into_words:
+            batched = len(text) > 0 and isinstance(text[0], (list, tuple))
+            words = [
+                _check_words(given, number)
+                for number, given in enumerate(text if batched else [list(text)])
+            ]
+            # like the Rust tokenizers: a span of a word that was given counts inside this word
+            return words, [[(0, len(word)) for word in sentence] for sentence in words], batched
+        batched = not isinstance(text, str)
+        texts = text if batched else [text]
+        for number, sentence in enumerate(texts):
+            if not isinstance(sentence, str):
+                remedy = (
+                    "pass `is_split_into_words=True`"
+                    if isinstance(sentence, (list, tuple))
+                    else "give a string"
+                )
+                raise ValueError(f"Sentence {number} of the batch is {sentence!r}; {remedy}.")
+        words = list(map(self._splitter(), texts))
+        return words, list(map(_find_words, texts, words)), batched
+
+    def _windows(self, length: int, limit: int | None, stride: int, overflow: bool) -> list[Span]:
+        """The stretches of a sentence that are kept: one, or with `overflow` as many as it takes to cover it."""
+        if limit is None or length <= limit:
+            return [(0, length)]
+        starts = range(0, length - stride, limit - stride) if overflow else [0]
+        windows = [(start, min(start + limit, length)) for start in starts]
+        if self.truncation_side == "left":
+            return [(length - end, length - start) for start, end in windows]
+        return windows
+
+    def _absent(
+        self,
+        lengths: list[int],
+        strategy: PaddingStrategy,
+        max_length: int | None,
+        multiple: int | None,
+        side: str | None,
+    ) -> list[tuple[int, int]]:
+        """How many absent words go before and after each sentence."""
+        side = side or self.padding_side
+        if side not in ("left", "right"):
+            raise ValueError(f"`padding_side` is {side!r}; choose 'left' or 'right'.")
+        if strategy == PaddingStrategy.DO_NOT_PAD:
+            return [(0, 0)] * len(lengths)
+        target = max(lengths, default=0) if strategy == PaddingStrategy.LONGEST else max_length or 0
+        target += -target % (multiple or 1)
+        missing = [max(target - length, 0) for length in lengths]
+        return [(0, count) if side == "right" else (count, 0) for count in missing]
+
+    def _encode_plus(  # type: ignore[override]
+        self,
+        text: Any,
+        text_pair: Any = None,
+        *,
+        padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
+        truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
+        max_length: int | None = None,
+        stride: int = 0,
+        is_split_into_words: bool = False,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_tensors: str | TensorType | None = None,
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+        return_length: bool = False,
+        **kwargs,
+    ) -> BatchEncoding:
+        if text_pair is not None:
+            raise ValueError(
+                "ELMo reads single sentences; encode the `text_pair` in a call of its own."
+            )
+        limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
+        if return_overflowing_tokens and limit is not None and stride >= limit:
+            raise ValueError(
+                f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}."
+            )
+
+        words, spans, batched = self._read(text, is_split_into_words)
+        windows = [
+            (sample, start, end)
+            for sample, sentence in enumerate(words)
+            for start, end in self._windows(len(sentence), limit, stride, return_overflowing_tokens)
+        ]
+        lengths = [end - start for _, start, end in windows]
+        absent = self._absent(
+            lengths, padding_strategy, max_length, pad_to_multiple_of, padding_side
+        )
+
+        def kept(lists: list[list], fill: Any) -> list[list]:
+            return [
+                _padded(lists[sample][start:end], fill, missing)
+                for (sample, start, end), missing in zip(windows, absent, strict=True)
+            ]
+
+        tokens, offsets = kept(words, self.pad_token), kept(spans, (0, 0))
+        word_ids = kept([list(range(len(sentence))) for sentence in words], None)
+        encodings = list(map(SentenceEncoding, tokens, word_ids, offsets))
+
+        # every distinct word is encoded once; its number is the place of its row, and an absent word is number 0
+        distinct = dict.fromkeys(chain.from_iterable(words))
+        rows = [[NO_WORD] * self.max_characters_per_token, *map(self._row, distinct)]
+        number_of = {word: number for number, word in enumerate(distinct, start=1)}
+        numbers = kept([[number_of[word] for word in sentence] for sentence in words], 0)
+
+        data: dict[str, Any] = {"input_ids": numbers}
+        if return_token_type_ids:
+            data["token_type_ids"] = [[0] * len(sentence) for sentence in numbers]
+        if return_attention_mask or (
+            return_attention_mask is None and "attention_mask" in self.model_input_names
+        ):
+            data["attention_mask"] = kept([[1] * len(sentence) for sentence in words], 0)
+        if return_special_tokens_mask:
+            data["special_tokens_mask"] = [encoding.special_tokens_mask for encoding in encodings]
+        if return_offsets_mapping:
+            data["offset_mapping"] = offsets
+        if return_length:
+            data["length"] = [len(sentence) for sentence in numbers]
+        if return_overflowing_tokens:
+            data["overflow_to_sample_mapping"] = [sample for sample, _, _ in windows]
+
+        if return_tensors is not None and len(set(map(len, numbers))) == 1:
+            # one gather of whole rows; a tensor made of nested lists takes longer than all the rest
+            data = {key: np.array(value, dtype=np.int64) for key, value in data.items()}
+            data["input_ids"] = np.array(rows, dtype=np.int64)[data["input_ids"]]
+        else:
+            data["input_ids"] = [[rows[number] for number in sentence] for sentence in numbers]
+        if not batched and return_tensors is None and not return_overflowing_tokens:
+            data = {key: value[0] for key, value in data.items()}
+        return BatchEncoding(data, encodings, tensor_type=return_tensors)  # type: ignore[arg-type]
+
+    def pad(
+        self,
+        encoded_inputs: Any,
+        padding: bool | str | PaddingStrategy = True,
+        max_length: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_attention_mask: bool | None = None,
+        return_tensors: str | TensorType | None = None,
+        verbose: bool = True,
+    ) -> BatchEncoding:
+        """Pad one sentence or a batch, given as a dictionary or a list of them, of lists, arrays or tensors."""
+        if isinstance(encoded_inputs, (list, tuple)) and encoded_inputs:
+            encoded_inputs = {
+                key: [example[key] for example in encoded_inputs] for key in encoded_inputs[0]
+            }
+        if "input_ids" not in encoded_inputs:
+            raise ValueError(
+                f"Got {list(encoded_inputs)} to pad; give encodings that have `input_ids`."
+            )
+        ids = encoded_inputs["input_ids"]
+        alone = _depth(ids) == 2
+        if return_tensors is None:
+            first = ids[0] if isinstance(ids, (list, tuple)) and ids else ids
+            return_tensors = (
+                "pt" if is_torch_tensor(first) else "np" if is_numpy_array(first) else None
+            )
+        sentences = [self._as_rows(rows) for rows in ([ids] if alone else ids)]
+        strategy, _, max_length, _ = self._get_padding_truncation_strategies(
+            padding=padding, max_length=max_length, verbose=verbose
+        )
+        lengths = list(map(len, sentences))
+        absent = self._absent(lengths, strategy, max_length, pad_to_multiple_of, padding_side)
+
+        features = {key: value for key, value in encoded_inputs.items() if key != "input_ids"}
+        data = {key: to_py_obj([value] if alone else value) for key, value in features.items()}
+        if return_attention_mask or (
+            return_attention_mask is None and "attention_mask" in self.model_input_names
+        ):
+            data.setdefault("attention_mask", [[1] * length for length in lengths])
+        for key in data.keys() & FILLS.keys():
+            data[key] = [
+                _padded(values, FILLS[key], missing)
+                for values, missing in zip(data[key], absent, strict=True)
+            ]
+        padded = [
+            np.pad(rows, [missing, (0, 0)]) for rows, missing in zip(sentences, absent, strict=True)
+        ]
+        data["input_ids"] = padded if return_tensors else [rows.tolist() for rows in padded]
+        if alone:
+            data = {key: value[0] for key, value in data.items()}
+        return BatchEncoding(data, tensor_type=return_tensors)
+
+    def _as_rows(self, sentence: Any) -> np.ndarray:
+        width = self.max_characters_per_token
+        rows = np.asarray(sentence, dtype=np.int64)
+        if rows.size and rows.shape[1:] != (width,):
+            raise ValueError(
+                f"Got `input_ids` of shape {rows.shape} for a sentence; give rows of {width} ids."
+            )
+        return rows.reshape(-1, width)

@@ -1,0 +1,110 @@
+"""Material nobody here wrote, from PyPI: AllenNLP's goldens and transformers' own test suites.
+
+Third-party files are never committed; they live in `.cache/references/`, which git ignores.
+Run as a script to fetch everything: `python tests/references.py`.
+"""
+
+import importlib.metadata
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+CACHE = Path(__file__).resolve().parent.parent / ".cache" / "references"
+ALLENNLP = "0.9.0"
+TRANSFORMERS = importlib.metadata.version("transformers")
+
+# The sdist has the top-level suites but not these three modules and one text that they import.
+STAND_INS = {
+    "generation/test_utils.py": "class GenerationTesterMixin:\n    pass\n",
+    "exporters/test_export.py": "class ExportTesterMixin:\n    pass\n",
+    "utils/test_configuration_utils.py": (
+        "config_common_kwargs = {\n"
+        '    "return_dict": False, "output_hidden_states": True, "dtype": "float16",\n'
+        '    "chunk_size_feed_forward": 5, "architectures": ["ElmoModel"],\n'
+        '    "id2label": {0: "label"}, "label2id": {"label": "0"}, "problem_type": "regression",\n'
+        "}\n"
+    ),
+    "fixtures/sample_text.txt": "A bright day .\n\nThe bank of the river .\nShe left on the left .\n",
+}
+
+
+def _pip_download(requirement: str, folder: str, *options: str) -> Path:
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        *options,
+        "-d",
+        folder,
+        requirement,
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    files = list(Path(folder).iterdir())
+    if result.returncode or len(files) != 1:
+        raise RuntimeError(
+            f"pip could not download {requirement}, which tests compare with: {result.stderr}"
+        )
+    return files[0]
+
+
+def _publish(built: Path, final: Path) -> Path:
+    final.parent.mkdir(parents=True, exist_ok=True)
+    built.rename(final)
+    return final
+
+
+def allennlp_fixtures() -> Path:
+    """AllenNLP's ELMo fixture: weights, options, sentences and TensorFlow's embeddings of them."""
+    final = CACHE / f"allennlp-{ALLENNLP}"
+    inside = "allennlp/tests/fixtures/elmo"
+    if not final.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            with zipfile.ZipFile(_pip_download(f"allennlp=={ALLENNLP}", folder)) as wheel:
+                built = Path(folder) / "built"
+                wheel.extractall(
+                    built, [name for name in wheel.namelist() if name.startswith(inside + "/")]
+                )
+            _publish(built, final)
+    return final / inside
+
+
+def transformers_suites() -> Path:
+    """A folder whose package `tests` holds the suites of exactly the installed transformers."""
+    final = CACHE / f"transformers-{TRANSFORMERS}"
+    if not final.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            options = ("--no-binary", "transformers", "--no-build-isolation")
+            sdist = _pip_download(f"transformers=={TRANSFORMERS}", folder, *options)
+            built = Path(folder) / "built"
+            with tarfile.open(sdist) as archive:
+                for member in archive.getmembers():
+                    parts = Path(member.name).parts
+                    if (
+                        member.isfile()
+                        and len(parts) == 3
+                        and parts[1] == "tests"
+                        and parts[2].endswith(".py")
+                    ):
+                        member.name = str(Path("tests", parts[2]))
+                        archive.extract(member, built, filter="data")
+            for name, text in STAND_INS.items():
+                path = built / "tests" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                (path.parent / "__init__.py").touch()
+                path.write_text(text)
+            (built / "tests" / "__init__.py").touch()
+            _publish(built, final)
+    return final
+
+
+if __name__ == "__main__":
+    print(allennlp_fixtures())
+    print(transformers_suites())
