@@ -133,7 +133,8 @@ def largest_error(model: ElmoModel, options: dict, datasets: dict) -> float:
         with torch.inference_mode():
             layers = model(**batch, output_hidden_states=True).hidden_states
         for layer, truth in zip(layers, expected, strict=True):
-            error = np.abs(layer[0].numpy() - truth).max() / np.abs(truth).max()
+            # a layer of nothing but zeros has no scale of its own
+            error = np.abs(layer[0].numpy() - truth).max() / (np.abs(truth).max() or 1.0)
             # a comparison with NaN must not pass as small
             worst = max(worst, float(error)) if np.isfinite(error) else float("inf")
     return worst

@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from elmo_hf import ElmoModel
+
 # files that give another format away, and what to call it
 OTHER_FORMATS = {
     "token_embedder.pkl": "ELMoForManyLangs",
@@ -88,7 +90,7 @@ def _search(folder: Path, source: str) -> tuple[list[Path], list[Path]]:
     for pattern, name in OTHER_FORMATS.items():
         if any(folder.rglob(pattern)):
             raise ValueError(
-                f"{source!r} is in the {name} format, not in the bilm hdf5 layout that is converted."
+                f"{source!r} is in the {name} format, not in the bilm hdf5 layout that is read."
             )
     lacking = (
         "options.json" if weights else "*.hdf5 weights" if options else "options.json and *.hdf5"
@@ -121,6 +123,16 @@ def _download(repository: str) -> Path:
         first = str(error).strip().splitlines()[0]
         raise FileNotFoundError(
             f"There is no local file {repository!r}, and the Hub did not give it: {first}"
+        ) from error
+
+
+def load_elmo(model: str) -> ElmoModel:
+    """The biLM of a folder or Hub repository, whatever head it was saved with."""
+    try:
+        return ElmoModel.from_pretrained(model).eval()
+    except OSError as error:
+        raise OSError(
+            f"{model!r} is no ELMo folder, and the Hub did not give it: {error}"
         ) from error
 
 

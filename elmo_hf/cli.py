@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 from torch.nn import Module
-from transformers import AutoConfig
 
-from elmo_hf import ElmoModel
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
+from elmo_hf.conversion.source import load_elmo
 
 app = typer.Typer(
     name="elmo-hf",
@@ -24,8 +23,8 @@ def info(
     model: Annotated[str, typer.Argument(help="An ELMo folder or Hub repository.")],
 ) -> None:
     """Print a model's sizes, layers, parameters and provenance."""
-    config = AutoConfig.from_pretrained(model)
-    loaded = ElmoModel.from_pretrained(model)
+    loaded = load_elmo(model)
+    config = loaded.config
     parts: dict[str, Module] = {"token encoder": loaded.token_encoder}
     parts |= {f"biLSTM layer {number + 1}": layer for number, layer in enumerate(loaded.layers)}
     filters = ", ".join(f"{count} of {width}" for width, count in config.char_filters)
@@ -61,7 +60,9 @@ def run(command: Callable) -> None:
         sys.exit(1)
 
 
+for command in (convert, export, info):
+    app.command()(command)
+
+
 def main() -> None:
-    for command in (convert, export, info):
-        app.command()(command)
     run(app)

@@ -77,7 +77,7 @@ class ElmoConfig(PreTrainedConfig):
 
     vocab_size: int = VOCAB_SIZE
     char_embedding_size: int = 16
-    char_filters: list[list[int]] | tuple = field(default_factory=_original_filters)
+    char_filters: list | tuple = field(default_factory=_original_filters)
     char_activation: str = "relu"
     num_highway_layers: int = 2
     use_char_projection: bool | None = None
@@ -123,7 +123,7 @@ class ElmoConfig(PreTrainedConfig):
     @property
     def num_filters(self) -> int:
         """Width of a word after the convolutions."""
-        return sum(filters for _, filters in self.char_filters)
+        return sum(pair[-1] for pair in self.char_filters if pair)
 
     def validate_sizes(self):
         lowest = {

@@ -10,11 +10,11 @@ What is unusual for a Hugging Face tokenizer:
 - nothing is remembered between calls: `datasets` fingerprints every attribute, and a cache would change them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from transformers import BatchEncoding, PreTrainedTokenizer
@@ -60,28 +60,47 @@ NAMES = {index: name for name, index in VOCABULARY.items()}
 FILLS = {"attention_mask": 0, "special_tokens_mask": 1, "token_type_ids": 0}
 
 
+def _padded(values: list, fill: Any, absent: tuple[int, int]) -> list:
+    before, after = absent
+    return [fill] * before + values + [fill] * after
+
+
 @dataclass(slots=True)
 class SentenceEncoding:
-    """What `BatchEncoding` asks of a Rust `tokenizers.Encoding`, here with one token for each word."""
+    """What `BatchEncoding` asks of a Rust `tokenizers.Encoding`: here every token is a word, or an absent word."""
 
-    tokens: list[str]
-    word_ids: list[int | None]  # None for an absent word
-    offsets: list[Span]
-    n_sequences: int = 1
+    words: list[str]
+    spans: list[Span]
+    first: int  # the place of `words[0]` in the sentence before truncation
+    absent: tuple[int, int]  # how many absent words stand before and after
+    pad_token: str
+    n_sequences: ClassVar[int] = 1
+
+    @property
+    def tokens(self) -> list[str]:
+        return _padded(self.words, self.pad_token, self.absent)
+
+    @property
+    def word_ids(self) -> list[int | None]:
+        return _padded(list(range(self.first, self.first + len(self.words))), None, self.absent)
 
     @property
     def sequence_ids(self) -> list[int | None]:
-        return [None if word is None else 0 for word in self.word_ids]
+        return _padded([0] * len(self.words), None, self.absent)
+
+    @property
+    def offsets(self) -> list[Span]:
+        return _padded(self.spans, (0, 0), self.absent)
 
     @property
     def special_tokens_mask(self) -> list[int]:
-        return [int(word is None) for word in self.word_ids]
+        return _padded([0] * len(self.words), 1, self.absent)
 
     def token_to_word(self, token: int) -> int | None:
-        return self.word_ids[token] if token < len(self.word_ids) else None
+        return dict(enumerate(self.word_ids)).get(token)
 
     def token_to_sequence(self, token: int) -> int | None:
-        return None if self.token_to_word(token) is None else 0
+        return dict(enumerate(self.sequence_ids)).get(token)
 
     def token_to_chars(self, token: int) -> Span | None:
         return None if self.token_to_word(token) is None else self.offsets[token]
@@ -111,47 +130,46 @@ def _depth(ids: Any) -> int:
         return getattr(ids, "ndim", 0)
     if not ids:
         return 2
-    return 1 + _depth(
-        next((item for item in ids if not isinstance(item, (list, tuple)) or item), [])
-    )
+    return 1 + _depth(next((item for item in ids if not isinstance(item, (list, tuple)) or item), []))
 
 
 def _is_special(row: list[int]) -> bool:
     return not any(row) or any(marker in row for marker in BOUNDARIES.values())
 
 
-def _padded(values: list, fill: Any, absent: tuple[int, int]) -> list:
-    before, after = absent
-    return [fill] * before + values + [fill] * after
-
-
 def _check_words(words: Any, number: int) -> list[str]:
     if not isinstance(words, (list, tuple)):
         raise ValueError(f"Sentence {number} of the batch is {words!r}; give a list of words.")
-    for place, word in enumerate(words):
-        if not isinstance(word, str):
-            raise ValueError(f"Word {place} of sentence {number} is {word!r}; give a string.")
+    wrong = [place for place, word in enumerate(words) if not isinstance(word, str)]
+    if wrong:
+        raise ValueError(f"Word {wrong[0]} of sentence {number} is {words[wrong[0]]!r}; give a string.")
     return list(words)
 
 
 def _find_words(text: str, words: list[str]) -> list[Span]:
-    """Where the words stand in the text they were split from."""
+    """Where the words of `text.split()` stand."""
     spans, end = [], 0
     for word in words:
-        try:
-            start = text.index(word[0], end)
-            end = start + len(word)
-            if not text.startswith(word, start):
-                # Moses drops control characters, also inside a word
-                end = start
-                for character in word:
-                    end = text.index(character, end) + 1
-        except ValueError as error:
-            raise ValueError(
-                f"Moses made the word {word!r}, which is not in {text[end:]!r}; "
-                "split the words yourself and pass `is_split_into_words=True`."
-            ) from error
+        start = text.index(word, end)
+        end = start + len(word)
         spans.append((start, end))
+    return spans
+
+
+def _find_moses_words(text: str, words: list[str]) -> list[Span]:
+    """Where Moses' words stand: it drops control characters, also inside a word, but keeps the order of the others."""
+    spans, end = [], 0
+    for word in words:
+        places = []
+        for character in word:
+            places.append(text.find(character, end))
+            if places[-1] < 0:
+                raise ValueError(
+                    f"Moses made the word {word!r}, which is not in {text!r}; "
+                    "split the words yourself and pass `is_split_into_words=True`."
+                )
+            end = places[-1] + 1
+        spans.append((places[0], end))
     return spans
 
 
@@ -185,13 +203,9 @@ class ElmoTokenizer(PreTrainedTokenizer):
         **kwargs,
     ):
         if max_characters_per_token < 3:
-            raise ValueError(
-                f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3."
-            )
+            raise ValueError(f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3.")
         if word_splitter not in ("whitespace", "moses"):
-            raise ValueError(
-                f"`word_splitter` is {word_splitter!r}; choose 'whitespace' or 'moses'."
-            )
+            raise ValueError(f"`word_splitter` is {word_splitter!r}; choose 'whitespace' or 'moses'.")
         self.max_characters_per_token = max_characters_per_token
         self.boundary_words = boundary_words
         self.word_splitter = word_splitter
@@ -219,7 +233,7 @@ class ElmoTokenizer(PreTrainedTokenizer):
         return {**VOCABULARY, **self._added_tokens_encoder}
 
     def _convert_token_to_id(self, token: str) -> int | list[int]:
-        return VOCABULARY[token] if token in VOCABULARY else self._row(token)
+        return VOCABULARY[token] if token in VOCABULARY else self._rows([token])[token]
 
     def _convert_id_to_token(self, index: int) -> str:
         return NAMES[index]
@@ -245,10 +259,13 @@ class ElmoTokenizer(PreTrainedTokenizer):
     def tokenize(self, text: str, **kwargs) -> list[str]:  # type: ignore[override]
         return self._splitter()(text)
 
-    def _row(self, word: str) -> list[int]:
-        if self.boundary_words and word in BOUNDARIES:
-            return boundary_row(BOUNDARIES[word], self.max_characters_per_token)
-        return encode_word(word, self.max_characters_per_token)
+    def _rows(self, words: Iterable[str]) -> dict[str, list[int]]:
+        """The row of each distinct word."""
+        width = self.max_characters_per_token
+        rows = {word: encode_word(word, width) for word in dict.fromkeys(words)}
+        if self.boundary_words:
+            rows.update({word: boundary_row(marker, width) for word, marker in BOUNDARIES.items() if word in rows})
+        return rows
 
     def _word(self, row: list[int]) -> str:
         if not any(row):
@@ -261,42 +278,28 @@ class ElmoTokenizer(PreTrainedTokenizer):
         try:
             from sacremoses import MosesTokenizer
         except ImportError as error:
-            raise ImportError(
-                "The Moses word splitter needs sacremoses: `pip install elmo_hf[moses]`."
-            ) from error
+            raise ImportError("The Moses word splitter needs sacremoses: `pip install elmo_hf[moses]`.") from error
         return partial(MosesTokenizer(lang=self.language).tokenize, escape=False)
 
-    def _read(
-        self, text: Any, is_split_into_words: bool
-    ) -> tuple[list[list[str]], list[list[Span]], bool]:
+    def _read(self, text: Any, is_split_into_words: bool) -> tuple[list[list[str]], list[list[Span]], bool]:
         """The words of each sentence, their spans, and whether the sentences came as a batch."""
         if not isinstance(text, Sequence) or (is_split_into_words and isinstance(text, str)):
-            wanted = (
-                "a list of words, or of such lists"
-                if is_split_into_words
-                else "a string, or a list of strings"
-            )
+            wanted = "a list of words, or of such lists" if is_split_into_words else "a string, or a list of strings"
             raise ValueError(f"Got {text!r}; pass {wanted}.")
         if is_split_into_words:
             batched = len(text) > 0 and isinstance(text[0], (list, tuple))
-            words = [
-                _check_words(given, number)
-                for number, given in enumerate(text if batched else [list(text)])
-            ]
+            words = [_check_words(given, number) for number, given in enumerate(text if batched else [list(text)])]
             # like the Rust tokenizers: a span of a word that was given counts inside this word
             return words, [[(0, len(word)) for word in sentence] for sentence in words], batched
         batched = not isinstance(text, str)
         texts = text if batched else [text]
         for number, sentence in enumerate(texts):
             if not isinstance(sentence, str):
-                remedy = (
-                    "pass `is_split_into_words=True`"
-                    if isinstance(sentence, (list, tuple))
-                    else "give a string"
-                )
+                remedy = "pass `is_split_into_words=True`" if isinstance(sentence, (list, tuple)) else "give a string"
                 raise ValueError(f"Sentence {number} of the batch is {sentence!r}; {remedy}.")
         words = list(map(self._splitter(), texts))
-        return words, list(map(_find_words, texts, words)), batched
+        find = _find_words if self.word_splitter == "whitespace" else _find_moses_words
+        return words, list(map(find, texts, words)), batched
 
     def _windows(self, length: int, limit: int | None, stride: int, overflow: bool) -> list[Span]:
         """The stretches of a sentence that are kept: one, or with `overflow` as many as it takes to cover it."""
@@ -349,14 +352,10 @@ class ElmoTokenizer(PreTrainedTokenizer):
         **kwargs,
     ) -> BatchEncoding:
         if text_pair is not None:
-            raise ValueError(
-                "ELMo reads single sentences; encode the `text_pair` in a call of its own."
-            )
+            raise ValueError("ELMo reads single sentences; encode the `text_pair` in a call of its own.")
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
         if return_overflowing_tokens and limit is not None and stride >= limit:
-            raise ValueError(
-                f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}."
-            )
+            raise ValueError(f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}.")
 
         words, spans, batched = self._read(text, is_split_into_words)
         windows = [
@@ -365,51 +364,54 @@ class ElmoTokenizer(PreTrainedTokenizer):
             for start, end in self._windows(len(sentence), limit, stride, return_overflowing_tokens)
         ]
         lengths = [end - start for _, start, end in windows]
-        absent = self._absent(
-            lengths, padding_strategy, max_length, pad_to_multiple_of, padding_side
-        )
+        absent = self._absent(lengths, padding_strategy, max_length, pad_to_multiple_of, padding_side)
 
-        def kept(lists: list[list], fill: Any) -> list[list]:
-            return [
-                _padded(lists[sample][start:end], fill, missing)
-                for (sample, start, end), missing in zip(windows, absent, strict=True)
+        pad_token = self.pad_token
+        encodings = [
+            SentenceEncoding(words[sample][start:end], spans[sample][start:end], start, missing, pad_token)
+            for (sample, start, end), missing in zip(windows, absent, strict=True)
+        ]
+        lengths = [length + sum(missing) for length, missing in zip(lengths, absent, strict=True)]
+        # sentences of several lengths stay lists: `BatchEncoding` then says that a tensor needs padding
+        as_arrays = return_tensors is not None and len(set(lengths)) == 1
+
+        rows = self._rows(chain.from_iterable(words))
+        masks = [_padded([1] * len(entry.words), 0, entry.absent) for entry in encodings]
+        data: dict[str, Any] = {}
+        if as_arrays:
+            data["input_ids"] = self._gather(encodings, rows, np.array(masks, dtype=bool))
+        else:
+            nothing = [NO_WORD] * self.max_characters_per_token
+            data["input_ids"] = [
+                _padded([rows[word] for word in entry.words], nothing, entry.absent) for entry in encodings
             ]
-
-        tokens, offsets = kept(words, self.pad_token), kept(spans, (0, 0))
-        word_ids = kept([list(range(len(sentence))) for sentence in words], None)
-        encodings = list(map(SentenceEncoding, tokens, word_ids, offsets))
-
-        # every distinct word is encoded once; its number is the place of its row, and an absent word is number 0
-        distinct = dict.fromkeys(chain.from_iterable(words))
-        rows = [[NO_WORD] * self.max_characters_per_token, *map(self._row, distinct)]
-        number_of = {word: number for number, word in enumerate(distinct, start=1)}
-        numbers = kept([[number_of[word] for word in sentence] for sentence in words], 0)
-
-        data: dict[str, Any] = {"input_ids": numbers}
         if return_token_type_ids:
-            data["token_type_ids"] = [[0] * len(sentence) for sentence in numbers]
-        if return_attention_mask or (
-            return_attention_mask is None and "attention_mask" in self.model_input_names
-        ):
-            data["attention_mask"] = kept([[1] * len(sentence) for sentence in words], 0)
+            data["token_type_ids"] = [[0] * length for length in lengths]
+        if return_attention_mask or (return_attention_mask is None and "attention_mask" in self.model_input_names):
+            data["attention_mask"] = masks
         if return_special_tokens_mask:
-            data["special_tokens_mask"] = [encoding.special_tokens_mask for encoding in encodings]
+            data["special_tokens_mask"] = [entry.special_tokens_mask for entry in encodings]
         if return_offsets_mapping:
-            data["offset_mapping"] = offsets
+            data["offset_mapping"] = [entry.offsets for entry in encodings]
         if return_length:
-            data["length"] = [len(sentence) for sentence in numbers]
+            data["length"] = lengths
         if return_overflowing_tokens:
             data["overflow_to_sample_mapping"] = [sample for sample, _, _ in windows]
 
-        if return_tensors is not None and len(set(map(len, numbers))) == 1:
-            # one gather of whole rows; a tensor made of nested lists takes longer than all the rest
-            data = {key: np.array(value, dtype=np.int64) for key, value in data.items()}
-            data["input_ids"] = np.array(rows, dtype=np.int64)[data["input_ids"]]
-        else:
-            data["input_ids"] = [[rows[number] for number in sentence] for sentence in numbers]
+        if as_arrays:
+            data = {key: np.asarray(value, dtype=np.int64) for key, value in data.items()}
         if not batched and return_tensors is None and not return_overflowing_tokens:
             data = {key: value[0] for key, value in data.items()}
         return BatchEncoding(data, encodings, tensor_type=return_tensors)  # type: ignore[arg-type]
+
+    def _gather(self, encodings: list[SentenceEncoding], rows: dict[str, list[int]], present: np.ndarray) -> np.ndarray:
+        """`input_ids` as an array: whole rows are copied by number, since nested lists are slow to make a tensor of."""
+        nothing = [NO_WORD] * self.max_characters_per_token
+        table = np.fromiter(chain(nothing, *rows.values()), dtype=np.int64).reshape(-1, len(nothing))
+        number_of = {word: number for number, word in enumerate(rows, start=1)}
+        numbers = np.zeros(present.shape, dtype=np.int64)
+        numbers[present] = [number_of[word] for entry in encodings for word in entry.words]
+        return table[numbers]  # (sentences, words, characters)
 
     def pad(
         self,
@@ -424,20 +426,14 @@ class ElmoTokenizer(PreTrainedTokenizer):
     ) -> BatchEncoding:
         """Pad one sentence or a batch, given as a dictionary or a list of them, of lists, arrays or tensors."""
         if isinstance(encoded_inputs, (list, tuple)) and encoded_inputs:
-            encoded_inputs = {
-                key: [example[key] for example in encoded_inputs] for key in encoded_inputs[0]
-            }
+            encoded_inputs = {key: [example[key] for example in encoded_inputs] for key in encoded_inputs[0]}
         if "input_ids" not in encoded_inputs:
-            raise ValueError(
-                f"Got {list(encoded_inputs)} to pad; give encodings that have `input_ids`."
-            )
+            raise ValueError(f"Got {list(encoded_inputs)} to pad; give encodings that have `input_ids`.")
         ids = encoded_inputs["input_ids"]
         alone = _depth(ids) == 2
         if return_tensors is None:
             first = ids[0] if isinstance(ids, (list, tuple)) and ids else ids
-            return_tensors = (
-                "pt" if is_torch_tensor(first) else "np" if is_numpy_array(first) else None
-            )
+            return_tensors = "pt" if is_torch_tensor(first) else "np" if is_numpy_array(first) else None
         sentences = [self._as_rows(rows) for rows in ([ids] if alone else ids)]
         strategy, _, max_length, _ = self._get_padding_truncation_strategies(
             padding=padding, max_length=max_length, verbose=verbose
@@ -447,18 +443,13 @@ class ElmoTokenizer(PreTrainedTokenizer):
 
         features = {key: value for key, value in encoded_inputs.items() if key != "input_ids"}
         data = {key: to_py_obj([value] if alone else value) for key, value in features.items()}
-        if return_attention_mask or (
-            return_attention_mask is None and "attention_mask" in self.model_input_names
-        ):
+        if return_attention_mask or (return_attention_mask is None and "attention_mask" in self.model_input_names):
             data.setdefault("attention_mask", [[1] * length for length in lengths])
         for key in data.keys() & FILLS.keys():
             data[key] = [
-                _padded(values, FILLS[key], missing)
-                for values, missing in zip(data[key], absent, strict=True)
+                _padded(values, FILLS[key], missing) for values, missing in zip(data[key], absent, strict=True)
             ]
-        padded = [
-            np.pad(rows, [missing, (0, 0)]) for rows, missing in zip(sentences, absent, strict=True)
-        ]
+        padded = [np.pad(rows, [missing, (0, 0)]) for rows, missing in zip(sentences, absent, strict=True)]
         data["input_ids"] = padded if return_tensors else [rows.tolist() for rows in padded]
         if alone:
             data = {key: value[0] for key, value in data.items()}
@@ -468,7 +459,5 @@ class ElmoTokenizer(PreTrainedTokenizer):
         width = self.max_characters_per_token
         rows = np.asarray(sentence, dtype=np.int64)
         if rows.size and rows.shape[1:] != (width,):
-            raise ValueError(
-                f"Got `input_ids` of shape {rows.shape} for a sentence; give rows of {width} ids."
-            )
+            raise ValueError(f"Got `input_ids` of shape {rows.shape} for a sentence; give rows of {width} ids.")
         return rows.reshape(-1, width)

@@ -27,7 +27,7 @@ STAND_INS = {
         '    "id2label": {0: "label"}, "label2id": {"label": "0"}, "problem_type": "regression",\n'
         "}\n"
     ),
-    "fixtures/sample_text.txt": "A bright day .\n\nThe bank of the river .\nShe left on the left .\n",
+    "fixtures/sample_text.txt": "A bright day .\n\nThe bank of the river .\nShe left .\n",
 }
 
 
