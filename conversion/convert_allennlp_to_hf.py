@@ -68,9 +68,12 @@ def load_converted(files: Source) -> tuple[ElmoModel, float]:
     options = read_options(files.options_file)
     with open_weights(files.weight_file) as datasets:
         config = make_config(options, datasets)
+        check_datasets(config, datasets)
         config.provenance = provenance(files)
+        # before the model is loaded, so that the two never take memory at the same time
+        expected = reference_layers(options, datasets)
         model = load_model(config, datasets)
-        error = largest_error(model, options, datasets)
+    error = largest_error(model, expected)
     if not error <= TOLERANCE:
         raise ValueError(
             f"The converted model differs from the reference by {error:.1e}, where {TOLERANCE:.0e} "
@@ -92,47 +95,68 @@ def make_config(options: dict, datasets: dict) -> ElmoConfig:
         raise ValueError(f"The options are not usable: {error.__cause__ or error}") from error
 
 
-def load_model(config: ElmoConfig, datasets: dict) -> ElmoModel:
-    """An `ElmoModel` filled from the datasets, where each dataset and each parameter counts."""
-    with torch.device("meta"):
-        model = ElmoModel(config)
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    # the mix is learned per task and starts out even; no biLM file has it
-    tensors = {name: torch.empty(expected[name]) for name in expected if name.startswith("mixes.")}
-    for key in datasets:
+def check_datasets(config: ElmoConfig, datasets: dict) -> None:
+    """Refuse datasets that are unknown, missing or of a wrong shape, by name."""
+    expected = {}
+    for name, shape in parameter_shapes(config).items():
+        rule = rule_for_name(name)
+        parts = [np.broadcast_to(np.float32(0), shapes) for shapes in [shape] * len(rule.names)]
+        expected[rule.key] = rule.operation.to_array(*parts).shape
+    for key, dataset in datasets.items():
         rule = rule_for_key(key)
-        if not rule.names:
-            continue
-        try:
-            arrays = rule.operation.to_parameters(read_array(key, datasets[key]))
-        except (IndexError, TypeError) as error:
-            raise ValueError(f"The dataset {key!r} has shape {datasets[key].shape}.") from error
-        for name, array in zip(rule.names, arrays, strict=True):
-            if expected.get(name) != array.shape:
-                raise ValueError(
-                    f"The dataset {key!r} gives a parameter of shape {array.shape} where the "
-                    f"options ask for {expected.get(name, 'none')}."
-                )
-            tensors[name] = torch.from_numpy(np.ascontiguousarray(array))
-    missing = sorted({rule_for_name(name).key for name in expected.keys() - tensors.keys()})
+        shapes = {expected.get(key)}
+        if key == "char_embed":
+            # some files already hold the row of the padding word
+            shapes.add((262, config.char_embedding_size))
+        if rule.names and dataset.shape not in shapes:
+            raise ValueError(
+                f"The dataset {key!r} has shape {dataset.shape} where the options ask for "
+                f"{expected.get(key, 'none')}."
+            )
+    missing = sorted(expected.keys() - datasets.keys())
     if missing:
         raise ValueError(f"The weights lack the datasets {', '.join(missing)}.")
-    model.load_state_dict(tensors, strict=True, assign=True)
-    for mix in model.mixes:
+
+
+def parameter_shapes(config: ElmoConfig) -> dict[str, tuple[int, ...]]:
+    """The biLM's parameters; the mixes belong to a task and no biLM file has them."""
+    with torch.device("meta"):
+        state = ElmoModel(config, add_scalar_mix=False).state_dict()
+    return {name: tuple(tensor.shape) for name, tensor in state.items()}
+
+
+def load_model(config: ElmoConfig, datasets: dict) -> ElmoModel:
+    """An `ElmoModel` with the weights of checked datasets; its mixes start out even."""
+    with torch.device("meta"):
+        model = ElmoModel(config)
+    tensors = {}
+    for key, dataset in datasets.items():
+        rule = rule_for_key(key)
+        if rule.names:
+            arrays = rule.operation.to_parameters(read_array(key, dataset))
+            for name, array in zip(rule.names, arrays, strict=True):
+                tensors[name] = torch.from_numpy(np.ascontiguousarray(array))
+    for number, mix in enumerate(model.mixes.to_empty(device="cpu")):
         model._init_weights(mix)
+        tensors |= {f"mixes.{number}.{name}": part for name, part in mix.state_dict().items()}
+    model.load_state_dict(tensors, strict=True, assign=True)
     return model.eval()
 
 
-def largest_error(model: ElmoModel, options: dict, datasets: dict) -> float:
-    """max|a - b| / max|b| between the model and the numpy reference, over the probe's layers."""
+def reference_layers(options: dict, datasets: dict) -> list[np.ndarray]:
+    """What the numpy reference makes of the probe, (layers, words, hidden_size) a sentence."""
+    return [reference_elmo.run(datasets, options, words)[0] for words in PROBE]
+
+
+def largest_error(model: ElmoModel, expected: list[np.ndarray]) -> float:
+    """max|a - b| / max|b| between the model and the reference, over all layers of the probe."""
     tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
     worst = 0.0
-    for words in PROBE:
-        expected, _ = reference_elmo.run(datasets, options, words)
+    for words, truths in zip(PROBE, expected, strict=True):
         batch = tokenizer([words], is_split_into_words=True, return_tensors="pt")
         with torch.inference_mode():
             layers = model(**batch, output_hidden_states=True).hidden_states
-        for layer, truth in zip(layers, expected, strict=True):
+        for layer, truth in zip(layers, truths, strict=True):
             # a layer of nothing but zeros has no scale of its own
             error = np.abs(layer[0].numpy() - truth).max() / (np.abs(truth).max() or 1.0)
             # a comparison with NaN must not pass as small

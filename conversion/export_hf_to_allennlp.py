@@ -11,7 +11,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from elmo_hf.conversion.convert_allennlp_to_hf import TOLERANCE, largest_error
+from elmo_hf.conversion.convert_allennlp_to_hf import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.key_map import rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.safe_folder import check_free, new_folder
@@ -39,7 +39,7 @@ def export(
         (folder / "options.json").write_text(text, encoding="utf-8")
         write_weights(folder / "model.hdf5", exported_arrays(loaded))
         with open_weights(folder / "model.hdf5") as datasets:
-            error = largest_error(loaded, options, datasets)
+            error = largest_error(loaded, reference_layers(options, datasets))
         if not error <= TOLERANCE:
             raise ValueError(f"The exported weights differ from the model by {error:.1e}.")
     print(f"largest relative error {error:.1e}, saved in {output_dir}")

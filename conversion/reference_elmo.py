@@ -12,7 +12,7 @@ BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, PADDING = 257, 258, 259, 260
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
+    return (1 + np.tanh(x / 2)) / 2
 
 
 def clip(x: np.ndarray, bound: float | None) -> np.ndarray:
@@ -27,40 +27,41 @@ def character_row(word: str, width: int) -> list[int]:
     return row + [PADDING] * (width - len(row))
 
 
-def token_vector(arrays: Mapping, options: Mapping, row: list[int]) -> np.ndarray:
-    """One word: embed, convolve, maximum over positions, activate, highways, project."""
+def read(arrays: Mapping, key: str) -> np.ndarray:
+    """One array in double precision; the caller holds no more of them than it needs at a time."""
+    return np.asarray(arrays[key], dtype=np.float64)
+
+
+def token_vectors(arrays: Mapping, options: Mapping, rows: list[list[int]]) -> np.ndarray:
+    """Words, one row each: embed, convolve, maximum over positions, activate, highways, project."""
     char_cnn = options["char_cnn"]
-    table = np.asarray(arrays["char_embed"], dtype=np.float64)
+    table = read(arrays, "char_embed")
     # ids start at 1, the file's rows at 0, unless it already has the padding row
-    embedded = table[[index - 1 for index in row] if len(table) == 261 else row]
+    embedded = table[np.array(rows) - 1 if len(table) == 261 else np.array(rows)]
     pooled = []
     for number, (width, _) in enumerate(char_cnn["filters"]):
-        kernel = np.asarray(arrays[f"CNN/W_cnn_{number}"], dtype=np.float64)[0]
-        windows = [embedded[start : start + width] for start in range(len(row) - width + 1)]
-        convolved = np.array([np.tensordot(window, kernel, 2) for window in windows])
-        pooled.append(convolved.max(axis=0) + np.asarray(arrays[f"CNN/b_cnn_{number}"]))
-    hidden = np.concatenate(pooled)
+        kernel, bias = read(arrays, f"CNN/W_cnn_{number}")[0], read(arrays, f"CNN/b_cnn_{number}")
+        convolved = [
+            np.tensordot(embedded[:, start : start + width], kernel, 2)
+            for start in range(embedded.shape[1] - width + 1)
+        ]
+        pooled.append(np.max(convolved, axis=0) + bias)
+    hidden = np.concatenate(pooled, axis=1)
     hidden = np.tanh(hidden) if char_cnn["activation"] == "tanh" else np.maximum(hidden, 0)
     for number in range(char_cnn.get("n_highway", 0)):
-        weights = {
-            name: np.asarray(arrays[f"CNN_high_{number}/{name}"], dtype=np.float64)
-            for name in ("W_carry", "b_carry", "W_transform", "b_transform")
-        }
-        gate = sigmoid(hidden @ weights["W_carry"] + weights["b_carry"])
-        changed = np.maximum(hidden @ weights["W_transform"] + weights["b_transform"], 0)
-        hidden = gate * changed + (1 - gate) * hidden
+        path = f"CNN_high_{number}"
+        gate = sigmoid(hidden @ read(arrays, f"{path}/W_carry") + read(arrays, f"{path}/b_carry"))
+        changed = hidden @ read(arrays, f"{path}/W_transform") + read(arrays, f"{path}/b_transform")
+        hidden = gate * np.maximum(changed, 0) + (1 - gate) * hidden
     if "CNN_proj/W_proj" in arrays:
-        hidden = hidden @ np.asarray(arrays["CNN_proj/W_proj"], dtype=np.float64)
-        hidden = hidden + np.asarray(arrays["CNN_proj/b_proj"])
+        hidden = hidden @ read(arrays, "CNN_proj/W_proj") + read(arrays, "CNN_proj/b_proj")
     return hidden
 
 
 def lstm(arrays: Mapping, options: Mapping, path: str, inputs: np.ndarray, state):
     """One direction of one layer, (time, width) -> (time, width), and the state after it."""
-    kernel, bias = (np.asarray(arrays[f"{path}/{name}"], dtype=np.float64) for name in ("W_0", "B"))
-    projection = None
-    if f"{path}/W_P_0" in arrays:
-        projection = np.asarray(arrays[f"{path}/W_P_0"], dtype=np.float64)
+    kernel, bias = read(arrays, f"{path}/W_0"), read(arrays, f"{path}/B")
+    projection = read(arrays, f"{path}/W_P_0") if f"{path}/W_P_0" in arrays else None
     width = inputs.shape[1]
     output, cell = (np.zeros(width), np.zeros(len(bias) // 4)) if state is None else state
     outputs = []
@@ -84,7 +85,7 @@ def run(arrays: Mapping, options: Mapping, words: list[str], state: dict | None 
     """
     width = options["char_cnn"]["max_characters_per_token"]
     rows = [character_row(word, width) for word in ("<S>", *words, "</S>")]
-    tokens = np.array([token_vector(arrays, options, row) for row in rows])
+    tokens = token_vectors(arrays, options, rows)
     layers = [np.concatenate([tokens, tokens], axis=1)]
     streams = {0: tokens, 1: tokens[::-1]}
     new_state = {}

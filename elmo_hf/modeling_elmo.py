@@ -342,19 +342,20 @@ class ElmoScalarMix(nn.Module):
 
     def __init__(self, config: ElmoConfig):
         super().__init__()
-        self.layer_norm = config.mix_layer_norm
         self.scalars = nn.Parameter(torch.empty(config.num_hidden_layers + 1))
         self.gamma = nn.Parameter(torch.empty(1))
 
     def forward(self, layers: list[torch.Tensor]) -> torch.Tensor:
-        """Mixes layers of live tokens, boundaries included, each (tokens, hidden_size)."""
-        if self.layer_norm:
-            layers = [nn.functional.layer_norm(layer, layer.shape, eps=1e-13) for layer in layers]
         weights = self.scalars.softmax(dim=0)
         mixed = torch.zeros_like(layers[0])
         for weight, layer in zip(weights, layers, strict=True):
             mixed = mixed + weight * layer
         return self.gamma * mixed
+
+
+def normalize(layers: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Zero mean and unit variance over all live tokens, boundaries included, as in AllenNLP."""
+    return [nn.functional.layer_norm(layer, layer.shape, eps=1e-13) for layer in layers]
 
 
 class ElmoPreTrainedModel(PreTrainedModel):
@@ -466,16 +467,20 @@ class ElmoModel(ElmoPreTrainedModel):
         packing = ElmoPacking.of(mask)
         tokens = self.embed_tokens(given, packing)
         layers, new_state = self.run_layers(tokens, tokens[packing.reverse], packing, state)
-        representations = tuple(
-            self.dropout(packing.unpack(stream, mask.shape, keep_sentence_boundaries))
-            for stream in self.combine(layers)
+
+        def unpack(streams: list[torch.Tensor]) -> list[torch.Tensor]:
+            boundaries = keep_sentence_boundaries
+            return [packing.unpack(stream, mask.shape, boundaries) for stream in streams]
+
+        hidden_states = unpack(layers)
+        mixed = unpack(normalize(layers)) if self.config.mix_layer_norm else hidden_states
+        representations = tuple(self.dropout(vectors) for vectors in self.combine(mixed))
+        return ElmoModelOutput(
+            last_hidden_state=representations[0],
+            hidden_states=tuple(hidden_states) if output_hidden_states else None,
+            representations=representations,
+            state=new_state,
         )
-        hidden_states = None
-        if output_hidden_states:
-            hidden_states = tuple(
-                packing.unpack(layer, mask.shape, keep_sentence_boundaries) for layer in layers
-            )
-        return ElmoModelOutput(representations[0], hidden_states, representations, new_state)
 
     def check_shape(self, given: torch.Tensor, dimensions: int):
         characters = self.config.max_characters_per_token

@@ -10,22 +10,16 @@ What is unusual for a Hugging Face tokenizer:
 - nothing is remembered between calls: `datasets` fingerprints every attribute, and a cache would change them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
-from transformers import BatchEncoding, PreTrainedTokenizer
+from transformers import BatchEncoding, BatchFeature, PreTrainedTokenizer
 from transformers.tokenization_utils_base import TruncationStrategy
-from transformers.utils import (
-    PaddingStrategy,
-    TensorType,
-    is_numpy_array,
-    is_torch_tensor,
-    to_py_obj,
-)
+from transformers.utils import PaddingStrategy, TensorType, is_numpy_array, is_torch_tensor, to_numpy, to_py_obj
 
 from .characters import (
     BEGIN_SENTENCE,
@@ -67,7 +61,10 @@ def _padded(values: list, fill: Any, absent: tuple[int, int]) -> list:
 
 @dataclass(slots=True)
 class SentenceEncoding:
-    """What `BatchEncoding` asks of a Rust `tokenizers.Encoding`: here every token is a word, or an absent word."""
+    """What `BatchEncoding` asks of a Rust `tokenizers.Encoding`: here every token is a word, or an absent word.
+
+    Like the Rust class, it has an argument for the sequence of a pair and needs no answer to it for single sentences.
+    """
 
     words: list[str]
     spans: list[Span]
@@ -76,25 +73,32 @@ class SentenceEncoding:
     pad_token: str
     n_sequences: ClassVar[int] = 1
 
+    def padded(self, values: list, fill: Any) -> list:
+        return _padded(values, fill, self.absent)
+
     @property
     def tokens(self) -> list[str]:
-        return _padded(self.words, self.pad_token, self.absent)
+        return self.padded(self.words, self.pad_token)
 
     @property
     def word_ids(self) -> list[int | None]:
-        return _padded(list(range(self.first, self.first + len(self.words))), None, self.absent)
+        return self.padded(list(range(self.first, self.first + len(self.words))), None)
 
     @property
     def sequence_ids(self) -> list[int | None]:
-        return _padded([0] * len(self.words), None, self.absent)
+        return self.padded([0] * len(self.words), None)
 
     @property
     def offsets(self) -> list[Span]:
-        return _padded(self.spans, (0, 0), self.absent)
+        return self.padded(self.spans, (0, 0))
+
+    @property
+    def attention_mask(self) -> list[int]:
+        return self.padded([1] * len(self.words), 0)
 
     @property
     def special_tokens_mask(self) -> list[int]:
-        return _padded([0] * len(self.words), 1, self.absent)
+        return self.padded([0] * len(self.words), 1)
 
     def token_to_word(self, token: int) -> int | None:
         return dict(enumerate(self.word_ids)).get(token)
@@ -106,21 +110,17 @@ class SentenceEncoding:
         return None if self.token_to_word(token) is None else self.offsets[token]
 
     def word_to_tokens(self, word: int, sequence: int = 0) -> Span | None:
-        if sequence != 0 or word not in self.word_ids:
-            return None
-        token = self.word_ids.index(word)
-        return token, token + 1
+        token = self.absent[0] + word - self.first
+        return (token, token + 1) if word in self.word_ids else None
 
     def word_to_chars(self, word: int, sequence: int = 0) -> Span | None:
-        tokens = self.word_to_tokens(word, sequence)
-        return None if tokens is None else self.offsets[tokens[0]]
+        return self.spans[word - self.first] if word in self.word_ids else None
 
     def char_to_token(self, char: int, sequence: int = 0) -> int | None:
-        holders = (token for token, (start, end) in enumerate(self.offsets) if start <= char < end)
-        return next(holders, None) if sequence == 0 else None
+        return next((token for token, (start, end) in enumerate(self.offsets) if start <= char < end), None)
 
     def char_to_word(self, char: int, sequence: int = 0) -> int | None:
-        token = self.char_to_token(char, sequence)
+        token = self.char_to_token(char)
         return None if token is None else self.word_ids[token]
 
 
@@ -140,9 +140,10 @@ def _is_special(row: list[int]) -> bool:
 def _check_words(words: Any, number: int) -> list[str]:
     if not isinstance(words, (list, tuple)):
         raise ValueError(f"Sentence {number} of the batch is {words!r}; give a list of words.")
-    wrong = [place for place, word in enumerate(words) if not isinstance(word, str)]
-    if wrong:
-        raise ValueError(f"Word {wrong[0]} of sentence {number} is {words[wrong[0]]!r}; give a string.")
+    # a set of types, because asking every word takes twice as long
+    if not all(issubclass(kind, str) for kind in set(map(type, words))):
+        place = next(place for place, word in enumerate(words) if not isinstance(word, str))
+        raise ValueError(f"Word {place} of sentence {number} is {words[place]!r}; give a string.")
     return list(words)
 
 
@@ -233,7 +234,7 @@ class ElmoTokenizer(PreTrainedTokenizer):
         return {**VOCABULARY, **self._added_tokens_encoder}
 
     def _convert_token_to_id(self, token: str) -> int | list[int]:
-        return VOCABULARY[token] if token in VOCABULARY else self._rows([token])[token]
+        return VOCABULARY[token] if token in VOCABULARY else self._row(token)
 
     def _convert_id_to_token(self, index: int) -> str:
         return NAMES[index]
@@ -259,13 +260,24 @@ class ElmoTokenizer(PreTrainedTokenizer):
     def tokenize(self, text: str, **kwargs) -> list[str]:  # type: ignore[override]
         return self._splitter()(text)
 
-    def _rows(self, words: Iterable[str]) -> dict[str, list[int]]:
-        """The row of each distinct word."""
+    def _row(self, word: str) -> list[int]:
+        if self.boundary_words and word in BOUNDARIES:
+            return boundary_row(BOUNDARIES[word], self.max_characters_per_token)
+        return encode_word(word, self.max_characters_per_token)
+
+    def _input_ids(self, encodings: list[SentenceEncoding], as_array: bool) -> list[list[list[int]]] | np.ndarray:
+        """Each distinct word is encoded once. An array is gathered from the rows: lists are slow to turn into one."""
         width = self.max_characters_per_token
-        rows = {word: encode_word(word, width) for word in dict.fromkeys(words)}
-        if self.boundary_words:
-            rows.update({word: boundary_row(marker, width) for word, marker in BOUNDARIES.items() if word in rows})
-        return rows
+        distinct = dict.fromkeys(chain.from_iterable(entry.words for entry in encodings))
+        row_of = {word: encode_word(word, width) for word in distinct}
+        row_of.update({word: self._row(word) for word in row_of.keys() & BOUNDARIES.keys()})
+        nothing = [NO_WORD] * width
+        if not as_array:
+            return [entry.padded([row_of[word] for word in entry.words], nothing) for entry in encodings]
+        table = np.array([nothing, *row_of.values()], dtype=np.int64)
+        number_of = {word: number for number, word in enumerate(row_of, start=1)}
+        numbers = [entry.padded([number_of[word] for word in entry.words], 0) for entry in encodings]
+        return table[np.array(numbers, dtype=np.int64)]  # (sentences, words, characters)
 
     def _word(self, row: list[int]) -> str:
         if not any(row):
@@ -375,20 +387,11 @@ class ElmoTokenizer(PreTrainedTokenizer):
         # sentences of several lengths stay lists: `BatchEncoding` then says that a tensor needs padding
         as_arrays = return_tensors is not None and len(set(lengths)) == 1
 
-        rows = self._rows(chain.from_iterable(words))
-        masks = [_padded([1] * len(entry.words), 0, entry.absent) for entry in encodings]
-        data: dict[str, Any] = {}
-        if as_arrays:
-            data["input_ids"] = self._gather(encodings, rows, np.array(masks, dtype=bool))
-        else:
-            nothing = [NO_WORD] * self.max_characters_per_token
-            data["input_ids"] = [
-                _padded([rows[word] for word in entry.words], nothing, entry.absent) for entry in encodings
-            ]
+        data: dict[str, Any] = {"input_ids": self._input_ids(encodings, as_arrays)}
         if return_token_type_ids:
             data["token_type_ids"] = [[0] * length for length in lengths]
         if return_attention_mask or (return_attention_mask is None and "attention_mask" in self.model_input_names):
-            data["attention_mask"] = masks
+            data["attention_mask"] = [entry.attention_mask for entry in encodings]
         if return_special_tokens_mask:
             data["special_tokens_mask"] = [entry.special_tokens_mask for entry in encodings]
         if return_offsets_mapping:
@@ -400,18 +403,11 @@ class ElmoTokenizer(PreTrainedTokenizer):
 
         if as_arrays:
             data = {key: np.asarray(value, dtype=np.int64) for key, value in data.items()}
+            # `BatchFeature` shares the arrays' memory with the tensors, which `BatchEncoding` would copy
+            data = dict(BatchFeature(data, tensor_type=return_tensors))
         if not batched and return_tensors is None and not return_overflowing_tokens:
             data = {key: value[0] for key, value in data.items()}
         return BatchEncoding(data, encodings, tensor_type=return_tensors)  # type: ignore[arg-type]
-
-    def _gather(self, encodings: list[SentenceEncoding], rows: dict[str, list[int]], present: np.ndarray) -> np.ndarray:
-        """`input_ids` as an array: whole rows are copied by number, since nested lists are slow to make a tensor of."""
-        nothing = [NO_WORD] * self.max_characters_per_token
-        table = np.fromiter(chain(nothing, *rows.values()), dtype=np.int64).reshape(-1, len(nothing))
-        number_of = {word: number for number, word in enumerate(rows, start=1)}
-        numbers = np.zeros(present.shape, dtype=np.int64)
-        numbers[present] = [number_of[word] for entry in encodings for word in entry.words]
-        return table[numbers]  # (sentences, words, characters)
 
     def pad(
         self,
@@ -457,7 +453,7 @@ class ElmoTokenizer(PreTrainedTokenizer):
 
     def _as_rows(self, sentence: Any) -> np.ndarray:
         width = self.max_characters_per_token
-        rows = np.asarray(sentence, dtype=np.int64)
+        rows = to_numpy(sentence).astype(np.int64)
         if rows.size and rows.shape[1:] != (width,):
             raise ValueError(f"Got `input_ids` of shape {rows.shape} for a sentence; give rows of {width} ids.")
         return rows.reshape(-1, width)

@@ -1,0 +1,36 @@
+# Everything installs itself into .venv from the exact versions in constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO := outputs/demo
+
+.PHONY: help demo test lint format clean
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: .venv/.installed  ## convert a small model and embed a word in two senses
+	$(BIN)/python examples/random_model.py --output_dir $(DEMO)/untrained
+	$(BIN)/elmo-hf export $(DEMO)/untrained --output_dir $(DEMO)/hdf5 --overwrite
+	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output_dir $(DEMO)/elmo --overwrite
+	$(BIN)/python examples/embed_sentences.py --model_name_or_path $(DEMO)/elmo
+
+test: .venv/.installed  ## fetch the reference material and run all tests
+	$(BIN)/python tests/references.py
+	$(BIN)/python -m pytest
+
+lint: .venv/.installed  ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.installed  ## put the code into the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove everything that was made here
+	rm -rf .venv .cache build dist outputs *.egg-info

@@ -1,0 +1,48 @@
+"""Embed two sentences that share a word, and compare the word's vectors layer by layer.
+
+    python examples/embed_sentences.py --model_name_or_path outputs/demo/elmo
+
+The token layer sees the word alone, so there its two vectors are the same (cosine 1). The biLSTM
+layers read the sentence around it and tell the two uses apart.
+"""
+
+import argparse
+
+import torch
+
+from elmo_hf import ElmoModel, ElmoTokenizer
+
+SENTENCES = [
+    "They sat on the green bank of the river .",
+    "She took the money to the bank on Monday .",
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model_name_or_path", required=True, help="an ELMo folder or Hub name")
+    parser.add_argument("--word", default="bank", help="a word that stands in both sentences")
+    parser.add_argument("--sentences", nargs=2, default=SENTENCES, help="tokens between spaces")
+    args = parser.parse_args()
+
+    tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
+    model = ElmoModel.from_pretrained(args.model_name_or_path).eval()
+    batch = tokenizer(args.sentences, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        output = model(**batch, output_hidden_states=True)
+
+    places = []
+    for sentence in args.sentences:
+        if args.word not in sentence.split():
+            parser.error(f"the word {args.word!r} does not stand in {sentence!r}")
+        places.append(sentence.split().index(args.word))
+    print("input_ids", tuple(batch["input_ids"].shape))
+    for number, layer in enumerate(output.hidden_states):
+        first, second = (layer[row, place] for row, place in enumerate(places))
+        cosine = torch.cosine_similarity(first, second, dim=0).item()
+        print(f"layer {number} {tuple(layer.shape)}  cosine of {args.word!r}: {cosine:.3f}")
+    print("last_hidden_state", tuple(output.last_hidden_state.shape))
+
+
+if __name__ == "__main__":
+    main()

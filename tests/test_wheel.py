@@ -1,0 +1,45 @@
+"""The built wheel, not the clone: what a user installs."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from tiny import tiny_config, write_model
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder with the installed wheel in it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT]
+    subprocess.run([*pip, *build], check=True)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", folder / "site", wheel], check=True)
+    return folder / "site"
+
+
+def test_wheel_holds_the_conversion_inside_the_package(site):
+    (wheel,) = site.parent.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert "elmo_hf/conversion/key_map.py" in names and "elmo_hf/py.typed" in names
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"elmo_hf"}
+
+
+def test_installed_command_converts_without_a_clone(site, tmp_path):
+    write_model(tmp_path / "source", tiny_config())
+    code = (
+        "import sys, elmo_hf, elmo_hf.cli\n"
+        f"assert elmo_hf.__file__.startswith({str(site)!r}), elmo_hf.__file__\n"
+        "sys.argv = ['elmo-hf', 'convert', 'source', '--output_dir', 'elmo']\n"
+        "elmo_hf.cli.main()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "elmo" / "model.safetensors").exists()
