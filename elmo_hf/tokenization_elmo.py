@@ -3,11 +3,14 @@
 
 What is unusual for a Hugging Face tokenizer:
 
-- a token is a whole word, so truncation, strides, padding and `model_max_length` count words, and no sentence is too
-  long for an LSTM: beyond `model_max_length` it is cut on request, never warned about;
-- an absent word is a row of zeros, and the model, not the tokenizer, puts the `<S>` and `</S>` rows around a sentence;
-- it is plain Python and yet `is_fast`, which is how pipelines ask whether a tokenizer knows offsets and word ids;
-- nothing is remembered between calls: `datasets` fingerprints every attribute, and a cache would change them.
+- a token is a whole word, so truncation, strides, padding and `model_max_length` count words, and
+  no sentence is too long for an LSTM: it is cut on request, never warned about;
+- an absent word is a row of zeros, and the model, not the tokenizer, puts the `<S>` and `</S>` rows
+  around a sentence;
+- it is plain Python and yet `is_fast`, which is how pipelines ask whether a tokenizer knows offsets
+  and word ids;
+- nothing is remembered between calls: `datasets` fingerprints every attribute, and a cache would
+  change them.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +22,14 @@ from typing import Any, ClassVar
 import numpy as np
 from transformers import BatchEncoding, BatchFeature, PreTrainedTokenizer
 from transformers.tokenization_utils_base import TruncationStrategy
-from transformers.utils import PaddingStrategy, TensorType, is_numpy_array, is_torch_tensor, to_numpy, to_py_obj
+from transformers.utils import (
+    PaddingStrategy,
+    TensorType,
+    is_numpy_array,
+    is_torch_tensor,
+    to_numpy,
+    to_py_obj,
+)
 
 from .characters import (
     BEGIN_SENTENCE,
@@ -39,7 +49,7 @@ Span = tuple[int, int]
 
 BOUNDARIES = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
 
-# An id stands for a byte or a marker. They have no spelling of their own; the markers' names are bilm-tf's.
+# An id stands for a byte or a marker, which have no spelling; the markers' names are bilm-tf's.
 VOCABULARY = {
     "<pad>": NO_WORD,
     **{f"<0x{byte:02X}>": byte + 1 for byte in range(256)},
@@ -61,9 +71,9 @@ def _padded(values: list, fill: Any, absent: tuple[int, int]) -> list:
 
 @dataclass(slots=True)
 class SentenceEncoding:
-    """What `BatchEncoding` asks of a Rust `tokenizers.Encoding`: here every token is a word, or an absent word.
+    """What `BatchEncoding` asks of a Rust `tokenizers.Encoding`, where every token is a word.
 
-    Like the Rust class, it has an argument for the sequence of a pair and needs no answer to it for single sentences.
+    The argument for the sequence of a pair changes nothing, as in Rust for a single sentence.
     """
 
     words: list[str]
@@ -73,32 +83,29 @@ class SentenceEncoding:
     pad_token: str
     n_sequences: ClassVar[int] = 1
 
-    def padded(self, values: list, fill: Any) -> list:
-        return _padded(values, fill, self.absent)
-
     @property
     def tokens(self) -> list[str]:
-        return self.padded(self.words, self.pad_token)
+        return _padded(self.words, self.pad_token, self.absent)
 
     @property
     def word_ids(self) -> list[int | None]:
-        return self.padded(list(range(self.first, self.first + len(self.words))), None)
+        return _padded(list(range(self.first, self.first + len(self.words))), None, self.absent)
 
     @property
     def sequence_ids(self) -> list[int | None]:
-        return self.padded([0] * len(self.words), None)
+        return _padded([0] * len(self.words), None, self.absent)
 
     @property
     def offsets(self) -> list[Span]:
-        return self.padded(self.spans, (0, 0))
+        return _padded(self.spans, (0, 0), self.absent)
 
     @property
     def attention_mask(self) -> list[int]:
-        return self.padded([1] * len(self.words), 0)
+        return _padded([1] * len(self.words), 0, self.absent)
 
     @property
     def special_tokens_mask(self) -> list[int]:
-        return self.padded([0] * len(self.words), 1)
+        return _padded([0] * len(self.words), 1, self.absent)
 
     def token_to_word(self, token: int) -> int | None:
         return dict(enumerate(self.word_ids)).get(token)
@@ -117,7 +124,8 @@ class SentenceEncoding:
         return self.spans[word - self.first] if word in self.word_ids else None
 
     def char_to_token(self, char: int, sequence: int = 0) -> int | None:
-        return next((token for token, (start, end) in enumerate(self.offsets) if start <= char < end), None)
+        tokens = enumerate(self.offsets)
+        return next((token for token, (start, end) in tokens if start <= char < end), None)
 
     def char_to_word(self, char: int, sequence: int = 0) -> int | None:
         token = self.char_to_token(char)
@@ -125,12 +133,13 @@ class SentenceEncoding:
 
 
 def _depth(ids: Any) -> int:
-    """0 for an id, 1 for a row, 2 for a sentence, 3 for a batch; no row is empty, so an empty list is a sentence."""
+    """0 for an id, 1 for a row, 2 for a sentence, 3 for a batch; [] is a sentence without words."""
     if not isinstance(ids, (list, tuple)):
         return getattr(ids, "ndim", 0)
     if not ids:
         return 2
-    return 1 + _depth(next((item for item in ids if not isinstance(item, (list, tuple)) or item), []))
+    filled = (item for item in ids if not isinstance(item, (list, tuple)) or item)
+    return 1 + _depth(next(filled, []))
 
 
 def _is_special(row: list[int]) -> bool:
@@ -158,7 +167,7 @@ def _find_words(text: str, words: list[str]) -> list[Span]:
 
 
 def _find_moses_words(text: str, words: list[str]) -> list[Span]:
-    """Where Moses' words stand: it drops control characters, also inside a word, but keeps the order of the others."""
+    """Where Moses' words stand: of a text it drops blanks and control characters, nothing else."""
     spans, end = [], 0
     for word in words:
         places = []
@@ -184,10 +193,10 @@ class ElmoTokenizer(PreTrainedTokenizer):
         max_characters_per_token (`int`, *optional*, defaults to 50):
             The width of a row. A word keeps its first `max_characters_per_token - 2` bytes.
         boundary_words (`bool`, *optional*, defaults to `True`):
-            Whether the words `<S>` and `</S>` become the boundary rows that the biLM was trained with. If `False`,
-            they are spelled like any other word.
+            Whether the words `<S>` and `</S>` become the boundary rows that the biLM was trained
+            with. If `False`, they are spelled like any other word.
         word_splitter (`str`, *optional*, defaults to `"whitespace"`):
-            How a string becomes words: `"whitespace"`, or `"moses"`, which needs `pip install elmo_hf[moses]`.
+            How a string becomes words: `"whitespace"`, or `"moses"` (`pip install elmo_hf[moses]`).
         language (`str`, *optional*, defaults to `"en"`):
             The language whose rules the Moses splitter follows.
     """
@@ -204,9 +213,13 @@ class ElmoTokenizer(PreTrainedTokenizer):
         **kwargs,
     ):
         if max_characters_per_token < 3:
-            raise ValueError(f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3.")
+            raise ValueError(
+                f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3."
+            )
         if word_splitter not in ("whitespace", "moses"):
-            raise ValueError(f"`word_splitter` is {word_splitter!r}; choose 'whitespace' or 'moses'.")
+            raise ValueError(
+                f"`word_splitter` is {word_splitter!r}; choose 'whitespace' or 'moses'."
+            )
         self.max_characters_per_token = max_characters_per_token
         self.boundary_words = boundary_words
         self.word_splitter = word_splitter
@@ -249,7 +262,7 @@ class ElmoTokenizer(PreTrainedTokenizer):
         return [self._word(row) for row in ids if not (skip_special_tokens and _is_special(row))]
 
     def decode(self, token_ids: Any, skip_special_tokens: bool = False, **kwargs) -> Any:
-        """The text of a row or of a sentence, or the texts of a batch. Absent words are always left out."""
+        """The text of a row or a sentence, or the texts of a batch, always without absent words."""
         ids = to_py_obj(token_ids)
         if _depth(ids) == 3:
             return [self.decode(rows, skip_special_tokens, **kwargs) for rows in ids]
@@ -265,18 +278,26 @@ class ElmoTokenizer(PreTrainedTokenizer):
             return boundary_row(BOUNDARIES[word], self.max_characters_per_token)
         return encode_word(word, self.max_characters_per_token)
 
-    def _input_ids(self, encodings: list[SentenceEncoding], as_array: bool) -> list[list[list[int]]] | np.ndarray:
-        """Each distinct word is encoded once. An array is gathered from the rows: lists are slow to turn into one."""
+    def _input_ids(
+        self, encodings: list[SentenceEncoding], as_array: bool
+    ) -> list[list[list[int]]] | np.ndarray:
+        """Each distinct word is encoded once; an array gathers rows, faster than from lists."""
         width = self.max_characters_per_token
         distinct = dict.fromkeys(chain.from_iterable(entry.words for entry in encodings))
         row_of = {word: encode_word(word, width) for word in distinct}
         row_of.update({word: self._row(word) for word in row_of.keys() & BOUNDARIES.keys()})
         nothing = [NO_WORD] * width
         if not as_array:
-            return [entry.padded([row_of[word] for word in entry.words], nothing) for entry in encodings]
+            return [
+                _padded([row_of[word] for word in entry.words], nothing, entry.absent)
+                for entry in encodings
+            ]
         table = np.array([nothing, *row_of.values()], dtype=np.int64)
         number_of = {word: number for number, word in enumerate(row_of, start=1)}
-        numbers = [entry.padded([number_of[word] for word in entry.words], 0) for entry in encodings]
+        numbers = [
+            _padded([number_of[word] for word in entry.words], 0, entry.absent)
+            for entry in encodings
+        ]
         return table[np.array(numbers, dtype=np.int64)]  # (sentences, words, characters)
 
     def _word(self, row: list[int]) -> str:
@@ -290,31 +311,46 @@ class ElmoTokenizer(PreTrainedTokenizer):
         try:
             from sacremoses import MosesTokenizer
         except ImportError as error:
-            raise ImportError("The Moses word splitter needs sacremoses: `pip install elmo_hf[moses]`.") from error
+            raise ImportError(
+                "The Moses word splitter needs sacremoses: `pip install elmo_hf[moses]`."
+            ) from error
         return partial(MosesTokenizer(lang=self.language).tokenize, escape=False)
 
-    def _read(self, text: Any, is_split_into_words: bool) -> tuple[list[list[str]], list[list[Span]], bool]:
+    def _read(
+        self, text: Any, is_split_into_words: bool
+    ) -> tuple[list[list[str]], list[list[Span]], bool]:
         """The words of each sentence, their spans, and whether the sentences came as a batch."""
         if not isinstance(text, Sequence) or (is_split_into_words and isinstance(text, str)):
-            wanted = "a list of words, or of such lists" if is_split_into_words else "a string, or a list of strings"
+            wanted = (
+                "a list of words, or of such lists"
+                if is_split_into_words
+                else "a string, or a list of strings"
+            )
             raise ValueError(f"Got {text!r}; pass {wanted}.")
         if is_split_into_words:
             batched = len(text) > 0 and isinstance(text[0], (list, tuple))
-            words = [_check_words(given, number) for number, given in enumerate(text if batched else [list(text)])]
+            words = [
+                _check_words(given, number)
+                for number, given in enumerate(text if batched else [list(text)])
+            ]
             # like the Rust tokenizers: a span of a word that was given counts inside this word
             return words, [[(0, len(word)) for word in sentence] for sentence in words], batched
         batched = not isinstance(text, str)
         texts = text if batched else [text]
         for number, sentence in enumerate(texts):
             if not isinstance(sentence, str):
-                remedy = "pass `is_split_into_words=True`" if isinstance(sentence, (list, tuple)) else "give a string"
+                remedy = (
+                    "pass `is_split_into_words=True`"
+                    if isinstance(sentence, (list, tuple))
+                    else "give a string"
+                )
                 raise ValueError(f"Sentence {number} of the batch is {sentence!r}; {remedy}.")
         words = list(map(self._splitter(), texts))
         find = _find_words if self.word_splitter == "whitespace" else _find_moses_words
         return words, list(map(find, texts, words)), batched
 
     def _windows(self, length: int, limit: int | None, stride: int, overflow: bool) -> list[Span]:
-        """The stretches of a sentence that are kept: one, or with `overflow` as many as it takes to cover it."""
+        """What is kept of a sentence: one window, or with `overflow` as many as cover it."""
         if limit is None or length <= limit:
             return [(0, length)]
         starts = range(0, length - stride, limit - stride) if overflow else [0]
@@ -364,10 +400,14 @@ class ElmoTokenizer(PreTrainedTokenizer):
         **kwargs,
     ) -> BatchEncoding:
         if text_pair is not None:
-            raise ValueError("ELMo reads single sentences; encode the `text_pair` in a call of its own.")
+            raise ValueError(
+                "ELMo reads single sentences; encode the `text_pair` in a call of its own."
+            )
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
         if return_overflowing_tokens and limit is not None and stride >= limit:
-            raise ValueError(f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}.")
+            raise ValueError(
+                f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}."
+            )
 
         words, spans, batched = self._read(text, is_split_into_words)
         windows = [
@@ -376,21 +416,27 @@ class ElmoTokenizer(PreTrainedTokenizer):
             for start, end in self._windows(len(sentence), limit, stride, return_overflowing_tokens)
         ]
         lengths = [end - start for _, start, end in windows]
-        absent = self._absent(lengths, padding_strategy, max_length, pad_to_multiple_of, padding_side)
+        absent = self._absent(
+            lengths, padding_strategy, max_length, pad_to_multiple_of, padding_side
+        )
 
         pad_token = self.pad_token
         encodings = [
-            SentenceEncoding(words[sample][start:end], spans[sample][start:end], start, missing, pad_token)
+            SentenceEncoding(
+                words[sample][start:end], spans[sample][start:end], start, missing, pad_token
+            )
             for (sample, start, end), missing in zip(windows, absent, strict=True)
         ]
         lengths = [length + sum(missing) for length, missing in zip(lengths, absent, strict=True)]
-        # sentences of several lengths stay lists: `BatchEncoding` then says that a tensor needs padding
+        # sentences of several lengths stay lists: `BatchEncoding` then asks for padding
         as_arrays = return_tensors is not None and len(set(lengths)) == 1
 
         data: dict[str, Any] = {"input_ids": self._input_ids(encodings, as_arrays)}
         if return_token_type_ids:
             data["token_type_ids"] = [[0] * length for length in lengths]
-        if return_attention_mask or (return_attention_mask is None and "attention_mask" in self.model_input_names):
+        if return_attention_mask is None:
+            return_attention_mask = "attention_mask" in self.model_input_names
+        if return_attention_mask:
             data["attention_mask"] = [entry.attention_mask for entry in encodings]
         if return_special_tokens_mask:
             data["special_tokens_mask"] = [entry.special_tokens_mask for entry in encodings]
@@ -403,7 +449,7 @@ class ElmoTokenizer(PreTrainedTokenizer):
 
         if as_arrays:
             data = {key: np.asarray(value, dtype=np.int64) for key, value in data.items()}
-            # `BatchFeature` shares the arrays' memory with the tensors, which `BatchEncoding` would copy
+            # `BatchFeature` lets tensors share the memory of arrays, which `BatchEncoding` copies
             data = dict(BatchFeature(data, tensor_type=return_tensors))
         if not batched and return_tensors is None and not return_overflowing_tokens:
             data = {key: value[0] for key, value in data.items()}
@@ -420,16 +466,22 @@ class ElmoTokenizer(PreTrainedTokenizer):
         return_tensors: str | TensorType | None = None,
         verbose: bool = True,
     ) -> BatchEncoding:
-        """Pad one sentence or a batch, given as a dictionary or a list of them, of lists, arrays or tensors."""
-        if isinstance(encoded_inputs, (list, tuple)) and encoded_inputs:
-            encoded_inputs = {key: [example[key] for example in encoded_inputs] for key in encoded_inputs[0]}
+        """Pad a sentence or a batch, given as a dictionary, or a list of them, one a sentence."""
+        alone = not isinstance(encoded_inputs, (list, tuple))
+        if not alone and encoded_inputs:
+            keys = encoded_inputs[0].keys()
+            encoded_inputs = {key: [example[key] for example in encoded_inputs] for key in keys}
         if "input_ids" not in encoded_inputs:
-            raise ValueError(f"Got {list(encoded_inputs)} to pad; give encodings that have `input_ids`.")
+            raise ValueError(
+                f"Got {list(encoded_inputs)} to pad; give encodings that have `input_ids`."
+            )
         ids = encoded_inputs["input_ids"]
-        alone = _depth(ids) == 2
+        alone = alone and _depth(ids) < 3
         if return_tensors is None:
             first = ids[0] if isinstance(ids, (list, tuple)) and ids else ids
-            return_tensors = "pt" if is_torch_tensor(first) else "np" if is_numpy_array(first) else None
+            return_tensors = (
+                "pt" if is_torch_tensor(first) else "np" if is_numpy_array(first) else None
+            )
         sentences = [self._as_rows(rows) for rows in ([ids] if alone else ids)]
         strategy, _, max_length, _ = self._get_padding_truncation_strategies(
             padding=padding, max_length=max_length, verbose=verbose
@@ -439,13 +491,18 @@ class ElmoTokenizer(PreTrainedTokenizer):
 
         features = {key: value for key, value in encoded_inputs.items() if key != "input_ids"}
         data = {key: to_py_obj([value] if alone else value) for key, value in features.items()}
-        if return_attention_mask or (return_attention_mask is None and "attention_mask" in self.model_input_names):
+        if return_attention_mask is None:
+            return_attention_mask = "attention_mask" in self.model_input_names
+        if return_attention_mask:
             data.setdefault("attention_mask", [[1] * length for length in lengths])
         for key in data.keys() & FILLS.keys():
             data[key] = [
-                _padded(values, FILLS[key], missing) for values, missing in zip(data[key], absent, strict=True)
+                _padded(values, FILLS[key], missing)
+                for values, missing in zip(data[key], absent, strict=True)
             ]
-        padded = [np.pad(rows, [missing, (0, 0)]) for rows, missing in zip(sentences, absent, strict=True)]
+        padded = [
+            np.pad(rows, [missing, (0, 0)]) for rows, missing in zip(sentences, absent, strict=True)
+        ]
         data["input_ids"] = padded if return_tensors else [rows.tolist() for rows in padded]
         if alone:
             data = {key: value[0] for key, value in data.items()}
@@ -455,5 +512,7 @@ class ElmoTokenizer(PreTrainedTokenizer):
         width = self.max_characters_per_token
         rows = to_numpy(sentence).astype(np.int64)
         if rows.size and rows.shape[1:] != (width,):
-            raise ValueError(f"Got `input_ids` of shape {rows.shape} for a sentence; give rows of {width} ids.")
+            raise ValueError(
+                f"Got `input_ids` of shape {rows.shape} for a sentence; give rows of {width} ids."
+            )
         return rows.reshape(-1, width)

@@ -1,7 +1,7 @@
 """The ids of one word, written out by hand and as properties of any word."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_hf.characters import (
@@ -66,6 +66,7 @@ def test_every_byte_of_utf8_has_an_id_of_its_own():
     assert encode_word("\x00\x7f\u00ff", width=6)[1:5] == [1, 0x80, 0xC3 + 1, 0xBF + 1]
 
 
+@settings(deadline=None)
 @given(st.text(), st.integers(min_value=3, max_value=60))
 def test_ids_are_in_range_and_never_say_no_word(word, width):
     row = encode_word(word, width)
@@ -73,11 +74,13 @@ def test_ids_are_in_range_and_never_say_no_word(word, width):
     assert all(0 < index < VOCAB_SIZE for index in row)
 
 
+@settings(deadline=None)
 @given(st.text(characters_with_bytes, max_size=12))
 def test_short_words_come_back(word):
     assert decode_row(encode_word(word)) == word
 
 
+@settings(deadline=None)
 @given(st.text(characters_with_bytes))
 def test_long_words_come_back_as_a_prefix(word):
     assert word.startswith(decode_row(encode_word(word)))

@@ -1,4 +1,4 @@
-"""What goes into the tokenizer and what comes out: words, texts, padding, windows, offsets, files."""
+"""What goes into the tokenizer and what comes out: words, padding, windows, offsets, files."""
 
 import json
 import pickle
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from datasets.fingerprint import Hasher
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import (
     AutoTokenizer,
@@ -26,7 +26,9 @@ TEXT = "Dogs  bark ."
 WORDS = ["Dogs", "bark", "."]
 SPANS = [(0, 4), (6, 10), (11, 12)]
 
-words_with_bytes = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)  # no lone surrogates, 48 bytes
+words_with_bytes = st.text(
+    st.characters(exclude_categories=["Cs"]), max_size=12
+)  # no lone surrogates, 48 bytes
 sentences = st.lists(words_with_bytes.filter(lambda word: word not in ("<S>", "</S>")), max_size=6)
 
 
@@ -151,6 +153,7 @@ class TestWords:
         ids[0, 0, 1] = 5
         assert ids[0, 1].tolist() == encode_word("a")
 
+    @settings(deadline=None)
     @given(words=sentences)
     def test_words_come_back(self, words):
         tokenizer = ElmoTokenizer()
@@ -158,6 +161,7 @@ class TestWords:
         assert tokenizer.convert_ids_to_tokens(ids) == words
         assert tokenizer.decode(ids) == " ".join(words)
 
+    @settings(deadline=None)
     @given(batch=st.lists(st.lists(st.text(max_size=60), max_size=4), min_size=1, max_size=4))
     def test_batch_equals_singles_and_ids_are_in_range(self, batch):
         tokenizer = ElmoTokenizer()
@@ -171,6 +175,7 @@ class TestWords:
             for index in row
         )
 
+    @settings(deadline=None)
     @given(
         batch=st.lists(sentences, min_size=1, max_size=4), side=st.sampled_from(["left", "right"])
     )
@@ -419,6 +424,7 @@ class TestAlignment:
         assert ours.word_to_chars(0, 2) == theirs.word_to_chars(0, 2) == (5, 6)
         assert ours.n_sequences == theirs.n_sequences == 1
 
+    @settings(deadline=None)
     @given(text=st.text(st.sampled_from("ab \t\n\x1c\x85\xa0\u2003\u3000\u200b\ufeff")))
     def test_texts_are_split_like_str_split(self, text):
         batch = ElmoTokenizer()(text, return_offsets_mapping=True)
@@ -445,6 +451,7 @@ class TestMoses:
         assert ElmoTokenizer(word_splitter="moses").tokenize(text) == ["l", "'amour"]
         assert ElmoTokenizer(word_splitter="moses", language="fr").tokenize(text) == ["l'", "amour"]
 
+    @settings(deadline=None)
     @given(text=st.text(st.sampled_from("aA1 .,'\"-…$%&<>\t\x00\x1f\xa0é語\ud800")))
     def test_spans_hold_the_words(self, text):
         batch = ElmoTokenizer(word_splitter="moses")(text, return_offsets_mapping=True)
@@ -559,9 +566,12 @@ class TestPad:
         ("features", "message"),
         [
             ({"labels": [1]}, r"Got \['labels'\] to pad"),
+            ([], r"Got \[\] to pad"),
             ({"input_ids": [[1, 2]]}, r"shape \(1, 2\).*rows of 50 ids"),
+            ({"input_ids": [1, 2]}, r"shape \(2,\).*rows of 50 ids"),
+            ([{"input_ids": [1]}, {"input_ids": [1, 2]}], r"shape \(1,\).*rows of 50 ids"),
         ],
-        ids=["no-ids", "narrow"],
+        ids=["no-ids", "nothing", "narrow", "one-row", "no-rows"],
     )
     def test_refusals(self, tokenizer, features, message):
         with pytest.raises(ValueError, match=message):
