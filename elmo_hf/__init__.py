@@ -15,6 +15,7 @@ from .modeling_elmo import (
     ElmoForTokenClassification,
     ElmoModel,
     ElmoPreTrainedModel,
+    ElmoState,
 )
 from .tokenization_elmo import ElmoTokenizer
 
@@ -32,6 +33,7 @@ __all__ = [
     "ElmoForTokenClassification",
     "ElmoModel",
     "ElmoPreTrainedModel",
+    "ElmoState",
     "ElmoTokenizer",
     "__version__",
 ]

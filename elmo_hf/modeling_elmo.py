@@ -29,9 +29,22 @@ from .configuration_elmo import ElmoConfig
 
 logger = logging.get_logger(__name__)
 
-# One entry per layer: what the two LSTMs gave out last, (batch, 2, projection_size), and their
-# memory cells, (batch, 2, cell_size). Axis 1 is the direction: forward, backward.
-ElmoState = tuple[tuple[torch.Tensor, torch.Tensor], ...]
+
+@dataclass
+class ElmoState(ModelOutput):
+    """
+    What the LSTMs remember after each sentence; the third axis is the direction, forward first.
+
+    outputs: what they gave out last, (batch, layers, 2, projection_size).
+    cells: their memory cells, (batch, layers, 2, cell_size).
+    """
+
+    outputs: torch.Tensor | None = None
+    cells: torch.Tensor | None = None
+
+    def detach(self) -> "ElmoState":
+        """The same state without its history, to carry it on in training."""
+        return ElmoState(**{name: tensor.detach() for name, tensor in self.items()})
 
 
 @dataclass
@@ -39,13 +52,13 @@ class ElmoModelOutput(ModelOutput):
     """
     last_hidden_state: one vector a word, (batch, words, hidden_size), by `config.output_layer`.
     hidden_states: the token layer beside itself, then each biLSTM layer; each of the same shape.
-    representations: all `config.num_output_representations`; the first is `last_hidden_state`.
+    representations: all of them, (batch, words, num_output_representations, hidden_size).
     state: the LSTMs' state after each sentence, for the next call of who wants it carried on.
     """
 
     last_hidden_state: torch.Tensor | None = None
     hidden_states: tuple[torch.Tensor, ...] | None = None
-    representations: tuple[torch.Tensor, ...] | None = None
+    representations: torch.Tensor | None = None
     state: ElmoState | None = None
 
 
@@ -474,9 +487,9 @@ class ElmoModel(ElmoPreTrainedModel):
 
         hidden_states = unpack(layers)
         mixed = unpack(normalize(layers)) if self.config.mix_layer_norm else hidden_states
-        representations = tuple(self.dropout(vectors) for vectors in self.combine(mixed))
+        representations = self.dropout(torch.stack(self.combine(mixed), dim=2))
         return ElmoModelOutput(
-            last_hidden_state=representations[0],
+            last_hidden_state=representations[:, :, 0],
             hidden_states=tuple(hidden_states) if output_hidden_states else None,
             representations=representations,
             state=new_state,
@@ -512,8 +525,8 @@ class ElmoModel(ElmoPreTrainedModel):
     ) -> tuple[list[torch.Tensor], ElmoState]:
         """All layers, each (tokens, hidden_size) as a forward stream, and the state after them."""
         layers = [torch.cat([forward_stream, backward_stream[packing.reverse]], dim=-1)]
-        new_state = []
-        restore = packing.order.argsort()
+        new_outputs, new_cells = [], []
+        device = forward_stream.device
         for index, layer in enumerate(self.layers):
             outputs, cells = self.layer_state(state, index, forward_stream, packing)
             forward_stream, backward_stream, outputs, cells = layer(
@@ -522,10 +535,12 @@ class ElmoModel(ElmoPreTrainedModel):
             # with a `device_map` the layers may lie on several devices
             backward_turned = backward_stream[packing.reverse.to(backward_stream.device)]
             joined = torch.cat([forward_stream, backward_turned], dim=-1)
-            layers.append(joined.to(layers[0].device))
-            place = restore.to(outputs.device)
-            new_state.append((outputs[place], cells[place]))
-        return layers, tuple(new_state)
+            layers.append(joined.to(device))
+            new_outputs.append(outputs.to(device))
+            new_cells.append(cells.to(device))
+        restore = packing.order.argsort()
+        outputs, cells = (torch.stack(parts, dim=1)[restore] for parts in (new_outputs, new_cells))
+        return layers, ElmoState(outputs, cells)
 
     def layer_state(
         self, state: ElmoState | None, index: int, stream: torch.Tensor, packing: ElmoPacking
@@ -535,10 +550,11 @@ class ElmoModel(ElmoPreTrainedModel):
         if state is None:
             outputs = stream.new_zeros(batch, 2, self.config.projection_size)
             return outputs, stream.new_zeros(batch, 2, self.config.cell_size)
-        outputs, cells = (part.to(stream) for part in state[index])
-        if len(outputs) not in (1, batch):
-            raise ValueError(f"`state` is of {len(outputs)} sentences but the batch has {batch}.")
+        for part in state.values():
+            if len(part) not in (1, batch):
+                raise ValueError(f"`state` is of {len(part)} sentences but the batch has {batch}.")
         order = packing.order.to(stream.device)
+        outputs, cells = (part[:, index].to(stream) for part in state.values())
         return outputs.expand(batch, -1, -1)[order], cells.expand(batch, -1, -1)[order]
 
     def combine(self, layers: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -563,28 +579,29 @@ class ElmoModel(ElmoPreTrainedModel):
         state = self(nothing, return_dict=True).state
         for _ in range(max_rounds):
             previous, state = state, self(nothing, state=state, return_dict=True).state
-            changes = [
-                (new - old).abs().max()
-                for new_layer, old_layer in zip(state, previous, strict=True)
-                for new, old in zip(new_layer, old_layer, strict=True)
-            ]
-            if max(changes) <= tolerance:
+            change = max((state[name] - previous[name]).abs().max().item() for name in state)
+            if change <= tolerance:
                 return state
-        logger.warning(f"The state still changes by {max(changes):.1e} after {max_rounds} rounds.")
+        logger.warning(f"The state still changes by {change:.1e} after {max_rounds} rounds.")
         return state
 
 
 def read_words(
     elmo: ElmoModel, output_hidden_states: bool | None, **inputs
-) -> tuple[list[torch.Tensor], ElmoModelOutput]:
-    """What a head stands on, all layers or all mixes, and the model's output as asked for."""
+) -> tuple[torch.Tensor, ElmoModelOutput]:
+    """
+    What a head stands on, all layers or all mixes, (batch, words, vectors, hidden_size), and the
+    model's output as asked for.
+    """
     if output_hidden_states is None:
         output_hidden_states = elmo.config.output_hidden_states
     needs_layers = elmo.config.concatenate_layers
     output = elmo(
         **inputs, output_hidden_states=output_hidden_states or needs_layers, return_dict=True
     )
-    vectors = list(output.hidden_states if needs_layers else output.representations)
+    vectors = output.representations
+    if needs_layers:
+        vectors = torch.stack(output.hidden_states, dim=2)
     if not output_hidden_states:
         output.hidden_states = None
     return vectors, output
@@ -638,11 +655,12 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
             inputs_embeds=inputs_embeds,
             state=state,
         )
-        after = [vectors.pop()] if self.config.mix_after_task_lstm else []
-        hidden = self.dropout(torch.cat(vectors, dim=-1))
+        after = 1 if self.config.mix_after_task_lstm else 0
+        before, after_lstm = vectors.split([vectors.shape[2] - after, after], dim=2)
+        hidden = self.dropout(before.flatten(2))
         if self.task_lstm is not None:
             read = run_over_words(self.task_lstm, hidden, mask)
-            hidden = self.dropout(torch.cat([read, *after], dim=-1))
+            hidden = self.dropout(torch.cat([read, after_lstm.flatten(2)], dim=-1))
         logits = self.classifier(hidden)
         loss = None
         if labels is not None:
@@ -697,7 +715,7 @@ class ElmoForSequenceClassification(ElmoPreTrainedModel):
             attention_mask=mask,
             inputs_embeds=inputs_embeds,
         )
-        pooled = pool_words(torch.cat(vectors, dim=-1), mask, self.config.classifier_pooling)
+        pooled = pool_words(vectors.flatten(2), mask, self.config.classifier_pooling)
         logits = self.classifier(self.dropout(pooled))
         loss = None
         if labels is not None:
@@ -721,4 +739,5 @@ __all__ = [
     "ElmoForTokenClassification",
     "ElmoModel",
     "ElmoPreTrainedModel",
+    "ElmoState",
 ]

@@ -15,7 +15,7 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from elmo_hf import ElmoForSequenceClassification, ElmoForTokenClassification, ElmoModel
+from elmo_hf import ElmoForSequenceClassification, ElmoForTokenClassification, ElmoModel, ElmoState
 from elmo_hf.modeling_elmo import ElmoPacking, distinct_rows
 
 SENTENCES = [["Dogs", "bark", "."], ["Hi"], [], ["a", "a", "b", "a", "Dogs", "incomprehensible"]]
@@ -136,8 +136,8 @@ def test_shapes_and_zeros(tiny_model):
         assert layer[batch["attention_mask"].bool()].any(dim=-1).all()
     token_layer = output.hidden_states[0]
     assert torch.equal(token_layer[..., :8], token_layer[..., 8:])
-    for outputs, cells in output.state:
-        assert outputs.shape == (4, 2, 8) and cells.shape == (4, 2, 12)
+    assert output.state.outputs.shape == (4, 2, 2, 8)
+    assert output.state.cells.shape == (4, 2, 2, 12)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -160,7 +160,7 @@ def test_boundaries_are_kept_on_request(tiny_model, side):
 def test_a_batch_of_nothing_but_empty_sentences(tiny_model):
     output = tiny_model(torch.zeros(2, 0, WIDTH, dtype=torch.long))
     assert output.last_hidden_state.shape == (2, 0, 16)
-    assert torch.equal(output.state[0][0][0], output.state[0][0][1])
+    assert torch.equal(output.state.cells[0], output.state.cells[1])
 
 
 def test_forward_keeps_nothing_between_calls(tiny_model):
@@ -174,24 +174,27 @@ def test_forward_keeps_nothing_between_calls(tiny_model):
 def test_state_of_one_sentence_serves_a_batch(tiny_model):
     state = tiny_model(**tokenize([["x", "y"]])).state
     batch = tokenize(SENTENCES)
-    repeated = tuple((a.expand(4, -1, -1), b.expand(4, -1, -1)) for a, b in state)
-    close(
-        all_layers(tiny_model, **batch, state=state),
-        all_layers(tiny_model, **batch, state=repeated),
-    )
+
+    def repeated(times):
+        return ElmoState(*(part.repeat(times, 1, 1, 1) for part in state.values()))
+
+    expected = all_layers(tiny_model, **batch, state=repeated(4))
+    close(all_layers(tiny_model, **batch, state=state), expected)
     with pytest.raises(ValueError, match="of 2 sentences but the batch has 4"):
-        tiny_model(
-            **batch, state=tuple((a.expand(2, -1, -1), b.expand(2, -1, -1)) for a, b in state)
-        )
+        tiny_model(**batch, state=repeated(2))
+
+
+def test_carried_state_can_forget_its_history(tiny_model):
+    state = tiny_model(**tokenize([["x", "y"]])).state
+    assert state.outputs.requires_grad and state.cells.requires_grad
+    assert not state.detach().outputs.requires_grad and not state.detach().cells.requires_grad
 
 
 def test_warm_state_is_a_fixed_point_and_changes_the_vectors(tiny_model):
     state = tiny_model.warm_state()
     nothing = torch.zeros(1, 0, WIDTH, dtype=torch.long)
     again = tiny_model(nothing, state=state).state
-    for layer, expected in zip(again, state, strict=True):
-        for ours, truth in zip(layer, expected, strict=True):
-            torch.testing.assert_close(ours, truth, rtol=0, atol=1e-6)
+    torch.testing.assert_close(dict(again), dict(state), rtol=0, atol=1e-6)
     batch = tokenize(SENTENCES)
     warm = all_layers(tiny_model, **batch, state=state)
     assert not torch.allclose(warm, all_layers(tiny_model, **batch), atol=1e-5)
@@ -225,9 +228,9 @@ def test_each_mix_has_its_own_weights():
     output = model(**batch, output_hidden_states=True)
     layers = torch.stack(output.hidden_states)
     weights = torch.tensor([0.0, 2.0, -1.0]).softmax(0)
-    close(output.representations[0], layers.mean(0))
-    close(output.representations[1], 3 * torch.einsum("l,lbwd->bwd", weights, layers))
-    assert output.last_hidden_state is output.representations[0]
+    close(output.representations[:, :, 0], layers.mean(0))
+    close(output.representations[:, :, 1], 3 * torch.einsum("l,lbwd->bwd", weights, layers))
+    assert torch.equal(output.last_hidden_state, output.representations[:, :, 0])
 
 
 def test_layer_norm_in_the_mix_is_over_all_live_tokens():

@@ -15,6 +15,7 @@ PUBLIC_NAMES = [
     "ElmoForTokenClassification",
     "ElmoModel",
     "ElmoPreTrainedModel",
+    "ElmoState",
     "ElmoTokenizer",
     "__version__",
 ]
