@@ -14,6 +14,9 @@ from typing import Annotated
 import numpy as np
 import torch
 import typer
+
+import elmo_hf
+from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion import reference_elmo
 from elmo_hf.conversion.key_map import rule_for_key, rule_for_name
 from elmo_hf.conversion.model_card import model_card
@@ -21,9 +24,6 @@ from elmo_hf.conversion.options_map import check_options, config_from_options
 from elmo_hf.conversion.safe_folder import check_free, new_folder
 from elmo_hf.conversion.source import Source, open_source, read_options
 from elmo_hf.conversion.weights_file import open_weights, read_array
-
-import elmo_hf
-from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer
 
 # max|a - b| / max|b| over a layer, float32 against the reference's float64
 TOLERANCE = 1e-4

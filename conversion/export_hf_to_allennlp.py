@@ -11,14 +11,14 @@ from typing import Annotated
 
 import numpy as np
 import typer
+
+from elmo_hf import ElmoModel
 from elmo_hf.conversion.convert_allennlp_to_hf import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.key_map import rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.safe_folder import check_free, new_folder
 from elmo_hf.conversion.source import load_elmo
 from elmo_hf.conversion.weights_file import open_weights, write_weights
-
-from elmo_hf import ElmoModel
 
 
 def export(

@@ -51,6 +51,6 @@ def model_card(model: ElmoModel, error: float) -> str:
         hidden_size=model.config.hidden_size,
         parameters=f"{model.num_parameters():,}",
         error=f"{error:.1e}",
-        **model.config.provenance,
+        **(model.config.provenance or {}),
     )
     return str(card)

@@ -5,16 +5,16 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from elmo_hf.conversion import convert_allennlp_to_hf, tensor_ops
-from elmo_hf.conversion.convert_allennlp_to_hf import convert
-from elmo_hf.conversion.export_hf_to_allennlp import export
-from elmo_hf.conversion.key_map import RULES, rule_for_key, rule_for_name
-from elmo_hf.conversion.options_map import config_from_options, options_from_config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import random_arrays, tiny_config, tokenize, write_model
 
 from elmo_hf import ElmoModel, ElmoTokenizer
+from elmo_hf.conversion import convert_allennlp_to_hf, tensor_ops
+from elmo_hf.conversion.convert_allennlp_to_hf import convert
+from elmo_hf.conversion.export_hf_to_allennlp import export
+from elmo_hf.conversion.key_map import RULES, rule_for_key, rule_for_name
+from elmo_hf.conversion.options_map import config_from_options, options_from_config
 
 
 def read_all(path):
@@ -174,6 +174,18 @@ def test_other_places_of_the_two_files(tmp_path, form):
             for path in (tmp_path / "in").iterdir():
                 archive.write(path, f"218/{path.name}")
     convert(str(source), output_dir=tmp_path / "out")
+    assert (tmp_path / "out" / "config.json").exists()
+
+
+def test_hub_repository_is_downloaded_and_converted(tmp_path, monkeypatch):
+    write_model(tmp_path / "snapshot", tiny_config())
+
+    def download(repository, allow_patterns):
+        assert repository == "someone/elmo" and "*.hdf5" in allow_patterns
+        return str(tmp_path / "snapshot")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    convert("someone/elmo", output_dir=tmp_path / "out")
     assert (tmp_path / "out" / "config.json").exists()
 
 

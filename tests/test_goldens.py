@@ -6,10 +6,11 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from elmo_hf.conversion.convert_allennlp_to_hf import load_converted
-from elmo_hf.conversion.source import Source
 from references import allennlp_fixtures
 from tiny import tokenize
+
+from elmo_hf.conversion.convert_allennlp_to_hf import load_converted
+from elmo_hf.conversion.source import Source
 
 ATOL = 1e-6  # with numpy's default rtol of 1e-5, as in AllenNLP's and bilm-tf's tests
 

@@ -2,9 +2,6 @@ import logging
 
 import pytest
 import torch
-from elmo_hf.conversion import reference_elmo
-from elmo_hf.conversion.convert_allennlp_to_hf import load_model
-from elmo_hf.conversion.options_map import options_from_config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import WIDTH, random_arrays, tiny_config, tokenize
@@ -13,9 +10,19 @@ from transformers import (
     AutoModel,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
+    pipeline,
 )
 
-from elmo_hf import ElmoForSequenceClassification, ElmoForTokenClassification, ElmoModel, ElmoState
+from elmo_hf import (
+    ElmoForSequenceClassification,
+    ElmoForTokenClassification,
+    ElmoModel,
+    ElmoState,
+    ElmoTokenizer,
+)
+from elmo_hf.conversion import reference_elmo
+from elmo_hf.conversion.convert_allennlp_to_hf import load_model
+from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.modeling_elmo import ElmoPacking, distinct_rows
 
 SENTENCES = [["Dogs", "bark", "."], ["Hi"], [], ["a", "a", "b", "a", "Dogs", "incomprehensible"]]
@@ -430,3 +437,30 @@ def test_packing_of_two_sentences_by_hand():
 def test_wrong_shapes_are_refused_by_name(tiny_model, inputs, message):
     with pytest.raises(ValueError, match=message):
         tiny_model(**inputs)
+
+
+def test_layers_may_wait_on_disk(tiny_model, tmp_path):
+    tiny_model.save_pretrained(tmp_path)
+    places = {"token_encoder": "cpu", "layers.0": "disk", "layers.1": "cpu", "mixes": "cpu"}
+    offloaded = ElmoModel.from_pretrained(
+        tmp_path, device_map=places, offload_folder=tmp_path / "offload"
+    ).eval()
+    batch = tokenize(SENTENCES)
+    close(all_layers(offloaded, **batch), all_layers(tiny_model, **batch))
+
+
+def test_sharded_weights_load_again(tiny_model, tmp_path):
+    tiny_model.save_pretrained(tmp_path, max_shard_size="8KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    again = ElmoModel.from_pretrained(tmp_path)
+    saved = tiny_model.state_dict()
+    assert all(torch.equal(tensor, saved[name]) for name, tensor in again.state_dict().items())
+
+
+def test_pipeline_extracts_features_in_batches(tiny_model):
+    tokenizer = ElmoTokenizer(max_characters_per_token=WIDTH)
+    extract = pipeline("feature-extraction", model=tiny_model, tokenizer=tokenizer)
+    texts = ["Dogs bark .", "Hi", "a b c d"]
+    for batched, text in zip(extract(texts, batch_size=3), texts, strict=True):
+        alone = tiny_model(**tokenize([text.split()])).last_hidden_state[0]
+        close(torch.tensor(batched)[0, : len(alone)], alone)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from elmo_hf.conversion.options_map import options_from_config
-from elmo_hf.conversion.weights_file import write_weights
 
 from elmo_hf import ElmoConfig, ElmoTokenizer
+from elmo_hf.conversion.options_map import options_from_config
+from elmo_hf.conversion.weights_file import write_weights
 
 WIDTH = 16
 
