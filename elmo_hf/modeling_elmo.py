@@ -13,7 +13,7 @@ What is unusual here:
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 
 import torch
 from torch import nn
@@ -26,8 +26,12 @@ from transformers.utils import can_return_tuple, logging
 
 from .characters import BEGIN_SENTENCE, END_SENTENCE, PADDING, boundary_row
 from .configuration_elmo import ElmoConfig
+from .fast_inference import PackedWeight, PairedWeights, pack, pair, read_pair, read_stream
 
 logger = logging.get_logger(__name__)
+
+# Words of about one length that are convolved together on a CPU.
+WORDS_AT_ONCE = 64
 
 
 @dataclass
@@ -110,7 +114,7 @@ class ElmoPacking:
         words = mask.flatten().nonzero().squeeze(1)
         order = lengths.argsort(descending=True, stable=True)
         ends = lengths[order] + 1  # the time of `</S>`
-        num_steps = int(ends.max()) + 1 if num_sentences else 0
+        num_steps = int(ends[0]) + 1
         ascending = ends.flip(0).tolist()
         batch_sizes = [num_sentences - bisect_left(ascending, time) for time in range(num_steps)]
 
@@ -194,15 +198,50 @@ def word_mask(given: torch.Tensor, attention_mask: torch.Tensor | None) -> torch
 
 class ElmoLinear(nn.Linear):
     """
-    A linear layer that knows what it is for.
+    A linear layer that knows what it is for, and may have a packed copy of its weight.
 
     transformers initialises only the leaves of a model outside its own package, never the module
     that holds them, so the leaf itself must know how it starts.
     """
 
+    packed: PackedWeight | None = None
+
     def __init__(self, in_features: int, out_features: int, role: str, bias: bool = True):
         self.role = role
         super().__init__(in_features, out_features, bias=bias)
+
+    def prepare(self, wanted: bool):
+        """Makes or drops the packed copy."""
+        self.packed = pack(self.weight) if wanted else None
+
+    def usable_pack(self) -> PackedWeight | None:
+        """The packed weight, unless it is out of date or gradients are wanted."""
+        if self.packed is None or torch.is_grad_enabled() or not self.packed.is_of(self.weight):
+            return None
+        return self.packed
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        packed = self.usable_pack()
+        return super().forward(input) if packed is None else packed(input, self.bias)
+
+
+class ElmoConvolution(nn.Conv1d):
+    """
+    A convolution over a word's characters, (words, channels, characters) as usual.
+
+    torch's own is slow on a CPU for so few channels; one matrix product over all windows is not.
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if input.device.type != "cpu" or torch.compiler.is_exporting():
+            return super().forward(input)
+        words, channels, _ = input.shape
+        (width,) = self.kernel_size
+        flat = input.transpose(1, 2).reshape(words, -1)
+        windows = flat.unfold(1, width * channels, channels)  # (words, positions, width * channels)
+        kernel = self.weight.transpose(1, 2).reshape(self.out_channels, -1)
+        convolved = nn.functional.linear(windows.flatten(0, 1), kernel, self.bias)
+        return convolved.view(words, -1, self.out_channels).transpose(1, 2)
 
 
 class ElmoHighway(nn.Module):
@@ -225,7 +264,9 @@ class ElmoTokenEncoder(nn.Module):
         super().__init__()
         size, filters = config.char_embedding_size, config.char_filters
         self.char_embeddings = nn.Embedding(config.vocab_size, size, padding_idx=0)
-        self.convolutions = nn.ModuleList(nn.Conv1d(size, count, width) for width, count in filters)
+        self.convolutions = nn.ModuleList(
+            ElmoConvolution(size, count, width) for width, count in filters
+        )
         self.widest_filter = max(width for width, _ in filters)
         self.activation = torch.tanh if config.char_activation == "tanh" else torch.relu
         highways = range(config.num_highway_layers)
@@ -239,16 +280,31 @@ class ElmoTokenEncoder(nn.Module):
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Vectors (words, projection_size) of rows of character ids, (words, characters)."""
         # Past the longest word there is only padding. One window of nothing but padding stays for
-        # every filter, because the maximum may be there; more of them would only repeat it.
-        longest = int((rows != PADDING).any(dim=0).nonzero().amax()) + 1
-        return self.encode_embedded(self.char_embeddings(rows[:, : longest + self.widest_filter]))
+        # every filter, because the maximum may be there; more of them would only repeat it. Short
+        # words go together, so that few of them are as long as the longest beside them.
+        places = torch.arange(1, rows.shape[1] + 1, device=rows.device)
+        lengths, order = ((rows != PADDING) * places).amax(dim=1).sort()
+        # a GPU would rather do all at once
+        size = WORDS_AT_ONCE if rows.device.type == "cpu" else len(rows)
+        pooled = [
+            self.pool(self.char_embeddings(rows[some, : int(longest[-1]) + self.widest_filter]))
+            for some, longest in zip(order.split(size), lengths.split(size), strict=True)
+        ]
+        return self.project(torch.cat(pooled)[order.argsort()])
 
     def encode_embedded(self, embedded: torch.Tensor) -> torch.Tensor:
         """The same from embedded characters, (words, characters, char_embedding_size)."""
-        channels = embedded.transpose(1, 2)  # (words, char_embedding_size, characters)
+        return self.project(self.pool(embedded))
+
+    def pool(self, embedded: torch.Tensor) -> torch.Tensor:
+        """(words, characters, char_embedding_size) -> (words, num_filters)."""
+        channels = embedded.transpose(1, 2)
         # pool before the activation: relu and tanh are monotonic, so the result is the same
         pooled = [convolution(channels).amax(dim=-1) for convolution in self.convolutions]
-        hidden = self.activation(torch.cat(pooled, dim=-1))  # (words, num_filters)
+        return self.activation(torch.cat(pooled, dim=-1))
+
+    def project(self, hidden: torch.Tensor) -> torch.Tensor:
+        """(words, num_filters) -> (words, projection_size)."""
         for highway in self.highways:
             hidden = highway(hidden)
         return hidden if self.projection is None else self.projection(hidden)
@@ -278,26 +334,36 @@ class ElmoLstmCell(nn.Module):
 
     def forward(
         self,
-        stream: torch.Tensor,
+        rows: torch.Tensor,
+        places: torch.Tensor | None,
         batch_sizes: list[int],
-        output: torch.Tensor,
-        cell: torch.Tensor,
+        output: torch.Tensor | None,
+        cell: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """
-        Reads a stream (tokens, projection_size) from the state `output` (batch, projection_size)
-        and `cell` (batch, cell_size); returns its outputs as a stream, and the state of each
-        sentence after its last token.
+        Reads the stream `rows[places]`, or `rows` itself, (tokens, projection_size), from the state
+        `output` (batch, projection_size) and `cell` (batch, cell_size), or from zeros; returns its
+        outputs as a stream, and the state of each sentence after its last token.
         """
+        # each distinct row is multiplied once, however often it stands in the stream
+        inputs = self.input_linear(rows)
+        packs = self.usable_packs()
+        if packs is not None:
+            state = None if output is None or cell is None else (output, cell)
+            clips = (self.cell_clip, self.projection_clip)
+            return read_stream(inputs, places, batch_sizes, state, *packs, *clips)
         outputs, ended = [], []
-        inputs = self.input_linear(stream).split(batch_sizes)
-        for gates, alive in zip(inputs, batch_sizes, strict=True):
-            if alive < len(output):
-                ended.append((output[alive:], cell[alive:]))
-                output, cell = output[:alive], cell[:alive]
-            gates = gates + self.recurrent_linear(output)  # (alive, 4 * cell_size)
+        stream = inputs if places is None else inputs[places]
+        for gates, alive in zip(stream.split(batch_sizes), batch_sizes, strict=True):
+            if output is not None and cell is not None:
+                if alive < len(output):
+                    ended.append((output[alive:], cell[alive:]))
+                    output, cell = output[:alive], cell[:alive]
+                gates = gates + self.recurrent_linear(output)  # (alive, 4 * cell_size)
             sigmoids, candidate = gates.split([3 * self.cell_size, self.cell_size], dim=1)
             input_gate, forget_gate, output_gate = torch.sigmoid(sigmoids).chunk(3, dim=1)
-            cell = input_gate * torch.tanh(candidate) + forget_gate * cell
+            kept = 0.0 if cell is None else forget_gate * cell
+            cell = input_gate * torch.tanh(candidate) + kept
             if self.cell_clip is not None:
                 cell = cell.clamp(-self.cell_clip, self.cell_clip)
             output = output_gate * torch.tanh(cell)  # (alive, cell_size)
@@ -309,7 +375,18 @@ class ElmoLstmCell(nn.Module):
         # sentences end shortest first, and the shortest comes last
         finals = zip((output, cell), *reversed(ended), strict=True)
         final_output, final_cell = (torch.cat(parts) for parts in finals)
-        return torch.cat(outputs) if outputs else stream, final_output, final_cell
+        return torch.cat(outputs), final_output, final_cell
+
+    def usable_packs(self) -> tuple[PackedWeight, PackedWeight | None] | None:
+        """The packed weights of the recurrent product and the projection, if both can be used."""
+        packs = []
+        for linear in (self.recurrent_linear, self.projection):
+            # an adapter may stand in a linear layer's place
+            pack = linear.usable_pack() if isinstance(linear, ElmoLinear) else None
+            if pack is None and linear is not None:
+                return None
+            packs.append(pack)
+        return cast(tuple[PackedWeight, PackedWeight | None], tuple(packs))
 
 
 class ElmoLayer(GradientCheckpointingLayer):
@@ -321,33 +398,64 @@ class ElmoLayer(GradientCheckpointingLayer):
         self.backward_cell = ElmoLstmCell(config)
         # all published models have skip connections; bilm-tf's own test fixture has not
         self.use_skip_connection = config.use_skip_connections and layer_index > 0
+        self.paired: PairedWeights | None = None
 
     def forward(
         self,
-        forward_stream: torch.Tensor,
-        backward_stream: torch.Tensor,
+        forward_rows: torch.Tensor,
+        backward_rows: torch.Tensor,
+        places: tuple[torch.Tensor | None, torch.Tensor | None],
         batch_sizes: list[int],
-        outputs: torch.Tensor,
-        cells: torch.Tensor,
+        state: tuple[torch.Tensor, torch.Tensor] | None,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The new streams and the new state, (batch, 2, projection_size), (batch, 2, cell_size)."""
-        read_forward, output_forward, cell_forward = self.forward_cell(
-            forward_stream, batch_sizes, outputs[:, 0], cells[:, 0]
-        )
-        read_backward, output_backward, cell_backward = self.backward_cell(
-            backward_stream, batch_sizes, outputs[:, 1], cells[:, 1]
-        )
+        """
+        Reads each direction's rows at its `places` as a stream; returns the two streams it makes of
+        them, and the state after them: (batch, 2, projection_size), (batch, 2, cell_size).
+        """
+        cells = (self.forward_cell, self.backward_cell)
+        if batch_sizes[0] == 1 and self.paired is not None and all(c.usable_packs() for c in cells):
+            return self.read_one_sentence(forward_rows, backward_rows, places, state, self.paired)
+        streams, outputs, memories = [], [], []
+        for direction, rows in enumerate((forward_rows, backward_rows)):
+            start = (None, None) if state is None else (part[:, direction] for part in state)
+            stream, output, memory = cells[direction](rows, places[direction], batch_sizes, *start)
+            if self.use_skip_connection:
+                # added to what is handed on, never to what the LSTMs themselves remember
+                stream = stream + rows
+            streams.append(stream)
+            outputs.append(output)
+            memories.append(memory)
+        return streams[0], streams[1], torch.stack(outputs, dim=1), torch.stack(memories, dim=1)
+
+    def read_one_sentence(
+        self,
+        forward_rows: torch.Tensor,
+        backward_rows: torch.Tensor,
+        places: tuple[torch.Tensor | None, torch.Tensor | None],
+        state: tuple[torch.Tensor, torch.Tensor] | None,
+        paired: PairedWeights,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """What `forward` does, for both directions in one loop."""
+        cells = (self.forward_cell, self.backward_cell)
+        inputs = [
+            cell.input_linear(rows) if index is None else cell.input_linear(rows)[index]
+            for cell, rows, index in zip(cells, (forward_rows, backward_rows), places, strict=True)
+        ]
+        start = None if state is None else (state[0].transpose(0, 1), state[1].transpose(0, 1))
+        clips = (cells[0].cell_clip, cells[0].projection_clip)
+        streams, output, memory = read_pair(torch.stack(inputs), start, paired, *clips)
         if self.use_skip_connection:
-            # added to what is handed on, never to what the LSTMs themselves remember
-            read_forward = read_forward + forward_stream
-            read_backward = read_backward + backward_stream
-        new_outputs = torch.stack([output_forward, output_backward], dim=1)
-        return (
-            read_forward,
-            read_backward,
-            new_outputs,
-            torch.stack([cell_forward, cell_backward], 1),
-        )
+            streams += torch.stack([forward_rows, backward_rows])
+        return streams[0], streams[1], output.transpose(0, 1), memory.transpose(0, 1)
+
+    def prepare(self, wanted: bool):
+        """Makes or drops the copy of the weights that reads one sentence fast."""
+        cells = (self.forward_cell, self.backward_cell)
+        self.paired = None
+        if wanted and all(isinstance(cell.recurrent_linear, ElmoLinear) for cell in cells):
+            recurrent = [cell.recurrent_linear.weight for cell in cells]
+            projections = [cell.projection.weight for cell in cells if cell.projection is not None]
+            self.paired = pair(recurrent, projections)
 
 
 class ElmoScalarMix(nn.Module):
@@ -415,6 +523,27 @@ class ElmoPreTrainedModel(PreTrainedModel):
                 start = linear.bias.new_tensor([0.0, 1.0, 0.0, 0.0])
                 init.copy_(linear.bias, start.repeat_interleave(linear.out_features // 4))
 
+    def prepare_for_inference(self) -> Self:
+        """
+        Puts the model into `eval` mode and packs its weights for fast products on a CPU.
+
+        The packed copies serve while gradients are off. They take as much memory again as the
+        weights, are dropped by `train()`, and are passed over when a weight has changed or moved
+        since: call this again then. Elsewhere than on a CPU in float32 there is nothing to pack.
+        """
+        self.eval()
+        for module in self.modules():
+            if isinstance(module, (ElmoLinear, ElmoLayer)):
+                module.prepare(True)
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        if mode:
+            for module in self.modules():
+                if isinstance(module, (ElmoLinear, ElmoLayer)):
+                    module.prepare(False)
+        return super().train(mode)
+
     def freeze_bilm(self):
         """Makes the biLM a fixed feature extractor: only the mixes and the heads go on learning."""
         self.base_model.token_encoder.requires_grad_(False)
@@ -478,8 +607,9 @@ class ElmoModel(ElmoPreTrainedModel):
             output_hidden_states = self.config.output_hidden_states
         mask = word_mask(given, attention_mask)
         packing = ElmoPacking.of(mask)
-        tokens = self.embed_tokens(given, packing)
-        layers, new_state = self.run_layers(tokens, tokens[packing.reverse], packing, state)
+        rows, number = self.embed_tokens(given, packing)
+        places = (number[packing.tokens], number[packing.tokens[packing.reverse]])
+        layers, new_state = self.run_layers(rows, places, packing, state)
 
         def unpack(streams: list[torch.Tensor]) -> list[torch.Tensor]:
             boundaries = keep_sentence_boundaries
@@ -497,6 +627,8 @@ class ElmoModel(ElmoPreTrainedModel):
 
     def check_shape(self, given: torch.Tensor, dimensions: int):
         characters = self.config.max_characters_per_token
+        if not len(given):
+            raise ValueError("The batch is empty; ELMo reads at least one sentence.")
         if given.dim() != dimensions or given.shape[2] != characters:
             expected = f"(batch, words, {characters}{', char_embedding_size' * (dimensions - 3)})"
             raise ValueError(
@@ -504,38 +636,43 @@ class ElmoModel(ElmoPreTrainedModel):
                 "`ElmoTokenizer`."
             )
 
-    def embed_tokens(self, given: torch.Tensor, packing: ElmoPacking) -> torch.Tensor:
-        """The forward stream of the token layer, (tokens, projection_size)."""
+    def embed_tokens(
+        self, given: torch.Tensor, packing: ElmoPacking
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Vectors (rows, projection_size), and which of them each word, `<S>` and `</S>` has."""
         width = self.config.max_characters_per_token
         markers = (BEGIN_SENTENCE, END_SENTENCE)
         boundaries = torch.tensor([boundary_row(m, width) for m in markers], device=given.device)
         words = given.flatten(0, 1)[packing.words]
         if words.dim() == 3:
             embedded = torch.cat([words, self.token_encoder.char_embeddings(boundaries)])
-            return self.token_encoder.encode_embedded(embedded)[packing.tokens]
+            number = torch.arange(len(embedded), device=given.device)
+            return self.token_encoder.encode_embedded(embedded), number
         distinct, number = distinct_rows(torch.cat([words, boundaries]))
-        return self.token_encoder(distinct)[number[packing.tokens]]
+        return self.token_encoder(distinct), number
 
     def run_layers(
         self,
-        forward_stream: torch.Tensor,
-        backward_stream: torch.Tensor,
+        rows: torch.Tensor,
+        places: tuple[torch.Tensor | None, torch.Tensor | None],
         packing: ElmoPacking,
         state: ElmoState | None,
     ) -> tuple[list[torch.Tensor], ElmoState]:
         """All layers, each (tokens, hidden_size) as a forward stream, and the state after them."""
-        layers = [torch.cat([forward_stream, backward_stream[packing.reverse]], dim=-1)]
+        layers = [rows[places[0]].repeat(1, 2)]
         new_outputs, new_cells = [], []
-        device = forward_stream.device
+        device = rows.device
+        forward, backward = rows, rows
         for index, layer in enumerate(self.layers):
-            outputs, cells = self.layer_state(state, index, forward_stream, packing)
-            forward_stream, backward_stream, outputs, cells = layer(
-                forward_stream, backward_stream, packing.batch_sizes, outputs, cells
+            start = self.layer_state(state, index, packing)
+            forward, backward, outputs, cells = layer(
+                forward, backward, places, packing.batch_sizes, start
             )
+            # from here on the rows are streams themselves
+            places = (None, None)
             # with a `device_map` the layers may lie on several devices
-            backward_turned = backward_stream[packing.reverse.to(backward_stream.device)]
-            joined = torch.cat([forward_stream, backward_turned], dim=-1)
-            layers.append(joined.to(device))
+            backward_turned = backward[packing.reverse.to(backward.device)]
+            layers.append(torch.cat([forward, backward_turned], dim=-1).to(device))
             new_outputs.append(outputs.to(device))
             new_cells.append(cells.to(device))
         restore = packing.order.argsort()
@@ -543,19 +680,17 @@ class ElmoModel(ElmoPreTrainedModel):
         return layers, ElmoState(outputs, cells)
 
     def layer_state(
-        self, state: ElmoState | None, index: int, stream: torch.Tensor, packing: ElmoPacking
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The state a layer starts from, longest sentence first."""
-        batch = len(packing.order)
+        self, state: ElmoState | None, index: int, packing: ElmoPacking
+    ) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The state a layer starts from, longest sentence first; None for zeros."""
         if state is None:
-            outputs = stream.new_zeros(batch, 2, self.config.projection_size)
-            return outputs, stream.new_zeros(batch, 2, self.config.cell_size)
+            return None
+        batch = len(packing.order)
         for part in state.values():
             if len(part) not in (1, batch):
                 raise ValueError(f"`state` is of {len(part)} sentences but the batch has {batch}.")
-        order = packing.order.to(stream.device)
-        outputs, cells = (part[:, index].to(stream) for part in state.values())
-        return outputs.expand(batch, -1, -1)[order], cells.expand(batch, -1, -1)[order]
+        outputs, cells = (part[:, index].expand(batch, -1, -1) for part in state.values())
+        return outputs[packing.order], cells[packing.order]
 
     def combine(self, layers: list[torch.Tensor]) -> list[torch.Tensor]:
         """The representations that `config.output_layer` asks for."""

@@ -34,7 +34,11 @@ def tokenize(sentences: list[list[str]], width: int = WIDTH, **kwargs) -> dict[s
 
 
 def random_arrays(config: ElmoConfig, seed: int = 0) -> dict[str, np.ndarray]:
-    """Weights of a model of this size, by hdf5 key; large enough that clips are reached."""
+    """
+    Weights of a model of this size, by hdf5 key.
+
+    Large enough to bend the gates, small enough that an LSTM does not amplify rounding for ever.
+    """
     random = np.random.default_rng(seed)
 
     def normal(*shape: int, scale: float = 0.5) -> np.ndarray:
@@ -55,10 +59,10 @@ def random_arrays(config: ElmoConfig, seed: int = 0) -> dict[str, np.ndarray]:
     for direction in (0, 1):
         for number in range(config.num_hidden_layers):
             path = f"RNN_{direction}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
-            arrays[f"{path}/W_0"] = normal(2 * width, 4 * cell, scale=1.0)
+            arrays[f"{path}/W_0"] = normal(2 * width, 4 * cell)
             arrays[f"{path}/B"] = normal(4 * cell)
             if config.use_cell_projection:
-                arrays[f"{path}/W_P_0"] = normal(cell, width, scale=1.0)
+                arrays[f"{path}/W_P_0"] = normal(cell, width)
     return arrays
 
 
