@@ -100,7 +100,8 @@ def check_datasets(config: ElmoConfig, datasets: dict) -> None:
     expected = {}
     for name, shape in parameter_shapes(config).items():
         rule = rule_for_name(name)
-        parts = [np.broadcast_to(np.float32(0), shapes) for shapes in [shape] * len(rule.names)]
+        # a kernel's two halves have the same shape, so one stands for both
+        parts = [np.broadcast_to(np.float32(0), shape)] * len(rule.names)
         expected[rule.key] = rule.operation.to_array(*parts).shape
     for key, dataset in datasets.items():
         rule = rule_for_key(key)

@@ -3,6 +3,7 @@
 Finds `options.json` and the hdf5 under the names in use, and names the formats it cannot read.
 """
 
+import fnmatch
 import json
 import zipfile
 from collections.abc import Iterator
@@ -61,6 +62,7 @@ def _checked(options_file: Path, weight_file: Path) -> Source:
     for file in (options_file, weight_file):
         if not file.is_file():
             raise FileNotFoundError(f"There is no file {str(file)!r}.")
+        _refuse_other_formats(str(file), [file.name])
     return Source(options_file, weight_file)
 
 
@@ -87,18 +89,24 @@ def _search(folder: Path, source: str) -> tuple[list[Path], list[Path]]:
     weights = [path for path in sorted(folder.rglob("*.hdf5")) if "softmax" not in path.name]
     if options and weights:
         return options, weights
-    for pattern, name in OTHER_FORMATS.items():
-        if any(folder.rglob(pattern)):
-            raise ValueError(
-                f"{source!r} is in the {name} format, not in the bilm hdf5 layout that is read."
-            )
+    _refuse_other_formats(source, [path.name for path in folder.rglob("*")])
     lacking = (
         "options.json" if weights else "*.hdf5 weights" if options else "options.json and *.hdf5"
     )
     raise FileNotFoundError(f"{source!r} holds no {lacking}.")
 
 
+def _refuse_other_formats(source: str, names: list[str]) -> None:
+    for pattern, format_name in OTHER_FORMATS.items():
+        if fnmatch.filter(names, pattern):
+            raise ValueError(
+                f"{source!r} is in the {format_name} format, not in the bilm hdf5 layout that is "
+                "read."
+            )
+
+
 def _unzip(path: Path, folder: Path) -> None:
+    _refuse_other_formats(str(path), [path.name])
     if not zipfile.is_zipfile(path):
         raise ValueError(
             f"{str(path)!r} is neither a folder nor a zip; for single files use --options_file and "

@@ -105,25 +105,32 @@ def read_stream(
     cell = inputs.new_zeros(batch_sizes[0], size) if state is None else state[1].clone()
     output = None if state is None else state[0]
     stream = inputs.new_empty(sum(batch_sizes), width)
-    final_output = inputs.new_empty(batch_sizes[0], width)
+    ended = []
     start = 0
     for alive in batch_sizes:
         end = start + alive
-        gates = inputs[start:end] if places is None else inputs[places[start:end]]
+        if places is None:
+            gates = inputs[start:end]
+        else:
+            gates = inputs.index_select(0, places[start:end])
         if output is not None:
-            gates = recurrent(output[:alive], add=gates)  # (alive, 4 * cell_size)
+            if alive < len(output):
+                ended.append(output[alive:])
+                output = output[:alive]
+            gates = recurrent(output, add=gates)  # (alive, 4 * cell_size)
         elif places is None:
             gates = gates.clone()
-        output = advance(gates, cell[:alive], cell_clip)  # (alive, cell_size)
+        made = advance(gates, cell[:alive], cell_clip)  # (alive, cell_size)
         if projection is not None:
-            output = projection(output)  # (alive, projection_size)
-            if projection_clip is not None:
-                output.clamp_(-projection_clip, projection_clip)
-        stream[start:end] = output
-        # rows that end here are not written to again
-        final_output[:alive] = output
+            made = projection(made)  # (alive, projection_size)
+        output = stream[start:end]
+        if projection is None or projection_clip is None:
+            output.copy_(made)
+        else:
+            torch.clamp(made, -projection_clip, projection_clip, out=output)
         start = end
-    return stream, final_output, cell
+    # sentences end shortest first, and the shortest comes last
+    return stream, torch.cat([stream[start - alive : start], *reversed(ended)]), cell
 
 
 class PairedWeights:

@@ -211,6 +211,16 @@ def test_what_cannot_be_converted_is_named(tmp_path, files, message):
         convert(str(tmp_path), output_dir=tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["encoder.pkl", "model.ckpt-12.index", "saved_model.pb"])
+def test_single_files_of_other_formats_are_named(tmp_path, name):
+    options, _ = write_model(tmp_path, tiny_config())
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"):
+        convert(str(tmp_path / name), output_dir=tmp_path / "out")
+    with pytest.raises(ValueError, match="ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"):
+        convert(options_file=options, weight_file=tmp_path / name, output_dir=tmp_path / "out")
+
+
 def change_options(change):
     options = options_from_config(tiny_config())
     change(options)

@@ -1,0 +1,113 @@
+"""Pictures of what `compare.py` and `growth.py` measured.
+
+python benchmarks/plot.py benchmarks/results
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+COLOURS = {"elmo_hf": "#1f6f8b", "allennlp": "#d97b29", "simple_elmo": "#8a8a8a"}
+SIDES = tuple(COLOURS)
+
+
+def bars(axis, labels: list[str], values: dict[str, list], title: str, unit: str) -> None:
+    """One group a label, one bar a side; `None` leaves a gap."""
+    height = 0.8 / len(values)
+    for number, (side, numbers) in enumerate(values.items()):
+        places = [place + number * height for place in range(len(labels))]
+        shown = axis.barh(places, [value or 0 for value in numbers], height, color=COLOURS[side])
+        shown.set_label(side)
+        for place, value in zip(places, numbers, strict=True):
+            if value:
+                axis.text(value, place, f" {value:,.3g}", va="center", fontsize=8)
+    axis.set_yticks([place + 0.4 - height / 2 for place in range(len(labels))], labels)
+    axis.invert_yaxis()
+    axis.set_title(title, loc="left", fontsize=11)
+    axis.set_xlabel(unit)
+    axis.margins(x=0.15)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def plot_speed(results: dict, path: Path) -> None:
+    names = list(results)
+    figure, axes = plt.subplots(len(names), 1, figsize=(9, 2.6 * len(names)), squeeze=False)
+    for axis, name in zip(axes[:, 0], names, strict=True):
+        cases = {
+            case: figures for case, figures in results[name].items() if case != "largest_error"
+        }
+        values = {
+            side: [figures.get(side, {}).get("words_per_second") for figures in cases.values()]
+            for side in SIDES
+        }
+        values = {side: numbers for side, numbers in values.items() if any(numbers)}
+        bars(axis, list(cases), values, f"{name}: words a second, more is better", "words/s")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def plot_cost(results: dict, path: Path) -> None:
+    """Loading time and memory at batch 32."""
+    names = [name for name in results if "batch 32" in results[name]]
+    figure, axes = plt.subplots(1, 2, figsize=(9, 1.2 + 0.9 * len(names)))
+    for axis, (key, title, unit) in zip(
+        axes,
+        (
+            ("load_seconds", "Loading", "seconds, less is better"),
+            ("peak_rss_mb", "Peak memory, batch 32", "MB, less is better"),
+        ),
+        strict=True,
+    ):
+        values = {
+            side: [results[name]["batch 32"].get(side, {}).get(key) for name in names]
+            for side in SIDES
+        }
+        values = {side: numbers for side, numbers in values.items() if any(numbers)}
+        bars(axis, names, values, title, unit)
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def plot_growth(results: dict, path: Path) -> None:
+    figure, axes = plt.subplots(2, len(results), figsize=(9, 6), squeeze=False)
+    units = (("tokens_per_second", "words/s"), ("peak_rss_mb", "peak memory, MB"))
+    for column, (what, sizes) in enumerate(results.items()):
+        for row, (key, unit) in enumerate(units):
+            axis = axes[row, column]
+            for side in SIDES:
+                points = [
+                    (int(size), sides[side][key]) for size, sides in sizes.items() if side in sides
+                ]
+                if points:
+                    axis.plot(
+                        *zip(*points, strict=True), marker="o", color=COLOURS[side], label=side
+                    )
+            axis.set_xscale("log")
+            axis.set_ylim(bottom=0)
+            axis.set_xlabel(what)
+            axis.set_ylabel(unit)
+            axis.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="where speed.json and growth.json are")
+    folder = parser.parse_args().folder
+    speed = json.loads((folder / "speed.json").read_text())
+    plot_speed(speed, folder / "speed.png")
+    plot_cost(speed, folder / "cost.png")
+    plot_growth(json.loads((folder / "growth.json").read_text()), folder / "growth.png")
+
+
+if __name__ == "__main__":
+    main()
