@@ -109,10 +109,8 @@ def read_stream(
     start = 0
     for alive in batch_sizes:
         end = start + alive
-        if places is None:
-            gates = inputs[start:end]
-        else:
-            gates = inputs.index_select(0, places[start:end])
+        some = slice(start, end)
+        gates = inputs[some] if places is None else inputs.index_select(0, places[some])
         if output is not None:
             if alive < len(output):
                 ended.append(output[alive:])
