@@ -21,13 +21,13 @@ def snippets(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
 
 
-def test_readme_snippet_prints_what_its_comments_say(tmp_path, monkeypatch, capsys):
-    """The model of the snippet is as wide as the original, but its inside is kept small."""
+def test_readme_snippets_print_what_their_comments_say(tmp_path, monkeypatch, capsys):
+    """The model of the snippets is as wide as the original, but its inside is kept small."""
     monkeypatch.chdir(tmp_path)
     config = ElmoConfig(cell_size=8, char_filters=[[1, 4]], num_highway_layers=0)
     ElmoModel(config).save_pretrained("my-elmo")
     ElmoTokenizer().save_pretrained("my-elmo")
-    (code,) = snippets(ROOT / "README.md", "python")
+    code = "\n".join(snippets(ROOT / "README.md", "python"))
     capsys.readouterr()
     exec(compile(code, "README.md", "exec"), {})
     promised = re.findall(r"print\(.*\)\s+# (\(.*?\)|\d+)", code)
