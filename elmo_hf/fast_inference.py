@@ -20,6 +20,8 @@ class PackedWeight:
     """
 
     SAMPLES = 32
+    # From here on the plain product is as fast, and needs no kernel made for this number of rows.
+    MANY_ROWS = 160
 
     def __init__(self, weight: torch.Tensor):
         weight = weight.detach()

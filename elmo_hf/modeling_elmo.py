@@ -221,7 +221,7 @@ class ElmoLinear(nn.Linear):
         return self.packed
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        packed = self.usable_pack()
+        packed = self.usable_pack() if len(input) < PackedWeight.MANY_ROWS else None
         return super().forward(input) if packed is None else packed(input, self.bias)
 
 
