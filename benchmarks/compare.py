@@ -42,6 +42,15 @@ def run(command: list) -> dict:
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
+def alternate(sides: dict[str, list], rounds: int) -> dict[str, list[dict]]:
+    """What each side's command printed, a list of rounds; in a round every side runs once."""
+    figures: dict[str, list[dict]] = {side: [] for side in sides}
+    for _ in range(rounds):
+        for side, command in sides.items():
+            figures[side].append(run(command))
+    return figures
+
+
 def largest_error(ours: Path, theirs: Path) -> float:
     found, expected = np.load(ours), np.load(theirs)
     return max(
@@ -74,11 +83,7 @@ def measure(args, name: str, case: str) -> dict:
     if args.peer:
         for peer in ["allennlp"] + ["simple_elmo"] * (case == "batch 32"):
             sides[peer] = [args.peer, peer, command, "--model", args.weights / name, *text]
-    rounds: dict[str, list] = {side: [] for side in sides}
-    for _ in range(args.rounds):
-        for side, line in sides.items():
-            rounds[side].append(run(line))
-    return rounds
+    return alternate(sides, args.rounds)
 
 
 def summary(rounds: dict) -> dict:

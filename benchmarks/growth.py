@@ -13,7 +13,7 @@ import statistics
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from compare import OURS, run
+from compare import OURS, alternate
 
 LENGTHS = (10, 100, 1000, 10000)
 BATCHES = (1, 16, 256)
@@ -24,16 +24,12 @@ def measure(args, text: Path, sentences: int, batch: int) -> dict:
     sides = {"elmo_hf": [*OURS, "embed", "--model", args.model, *options]}
     if args.peer:
         sides["allennlp"] = [args.peer, "allennlp", "embed", "--model", args.weights, *options]
-    rounds: dict[str, list] = {side: [] for side in sides}
-    for _ in range(args.rounds):
-        for side, line in sides.items():
-            rounds[side].append(run(line))
     return {
         side: {
             key: statistics.median(figure[key] for figure in figures)
             for key in ("tokens_per_second", "peak_rss_mb")
         }
-        for side, figures in rounds.items()
+        for side, figures in alternate(sides, args.rounds).items()
     }
 
 
