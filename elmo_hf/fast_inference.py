@@ -1,43 +1,80 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""The fast path of inference on a CPU: packed weights, and an LSTM loop that allocates little.
+"""The fast path of inference on a CPU: weights copied into the order that a product likes best.
 
-A product with few rows, which is every step of an LSTM, runs two to four times faster when the
-weight lies in the blocked order of oneDNN. torch packs weights this way inside its compiler only,
-so this is the one file that calls private operators. Where they are missing or refuse, `pack`
-returns None and the model takes its plain path.
+Three kinds of copies, each made by `prepare_for_inference` and each aware of what it is a copy of:
+`PackedWeight` for one linear layer, `PairedWeights` or `SingleWeights` for the LSTMs, and
+`CharacterTables` for the convolutions. Where a copy cannot be made, the model takes its plain path.
 """
 
+import functools
+from typing import TypeVar
+
 import torch
+from torch import nn
 
 
-class PackedWeight:
+class FastCopy:
     """
-    A copy of a linear layer's weight in oneDNN's own order.
+    A copy of weights that knows whether they have changed since.
 
-    It knows which weight it is a copy of, and whether that weight has changed since: it is moved
-    (`data_ptr`), written to under autograd's eyes (`_version`), or behind its back (`.data`), which
-    a sample of the values tells.
+    A weight is moved (`data_ptr`), written to under autograd's eyes (`_version`), or behind its
+    back (`.data`), which a sample of its values tells.
     """
 
     SAMPLES = 32
-    # From here on the plain product is as fast, and needs no kernel made for this number of rows.
-    MANY_ROWS = 160
+
+    def __init__(self, *weights: torch.Tensor):
+        self.originals = []
+        for weight in weights:
+            watched = weight.detach().view(-1)[:: max(1, weight.numel() // self.SAMPLES)]
+            self.originals.append((weight.data_ptr(), weight._version, watched, watched.clone()))
+
+    def is_of(self, *weights: torch.Tensor) -> bool:
+        return len(weights) == len(self.originals) and all(
+            weight.data_ptr() == place and weight._version == version and torch.equal(watched, seen)
+            for weight, (place, version, watched, seen) in zip(weights, self.originals, strict=True)
+        )
+
+    def __reduce__(self):
+        # a copied or unpickled model starts unprepared: packed memory cannot be copied
+        return _nothing, ()
+
+
+def _nothing() -> None:
+    return None
+
+
+Copy = TypeVar("Copy", bound=FastCopy)
+
+
+def usable(copy: Copy | None, *weights: torch.Tensor) -> Copy | None:
+    """The copy of these weights, unless gradients are wanted or the weights have changed."""
+    if copy is None or torch.is_grad_enabled() or not copy.is_of(*weights):
+        return None
+    return copy
+
+
+def can_copy(*weights: torch.Tensor) -> bool:
+    """Whether there are weights, of the kind that the copies are faster for."""
+    return bool(weights) and all(
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and weight.is_contiguous()
+        and not weight.is_inference()
+        for weight in weights
+    )
+
+
+class PackedMatrix:
+    """
+    A weight in the blocked order of oneDNN, two to four times faster for few rows.
+
+    torch packs weights this way inside its compiler only, so this class calls private operators.
+    """
 
     def __init__(self, weight: torch.Tensor):
-        weight = weight.detach()
-        self.width = len(weight)
         # the number of rows is only a hint for the block size; 32 was as good as any from 1 to 512
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, 32)
-        self.place, self.version = weight.data_ptr(), weight._version
-        self.watched = weight.view(-1)[:: max(1, weight.numel() // self.SAMPLES)]
-        self.seen = self.watched.clone()
-
-    def is_of(self, weight: torch.Tensor) -> bool:
-        return (
-            weight.data_ptr() == self.place
-            and weight._version == self.version
-            and torch.equal(self.watched, self.seen)
-        )
 
     def __call__(
         self,
@@ -51,141 +88,206 @@ class PackedWeight:
             return product(inputs, self.packed, bias, "none", [], "")
         return product.binary(inputs, add, self.packed, bias, "add")
 
-    def __reduce__(self):
-        # a copied or unpickled model starts unprepared: packed memory cannot be copied
-        return _nothing, ()
+
+@functools.cache
+def can_pack() -> bool:
+    """Whether this torch has the operators, and they work: they are private."""
+    try:
+        packed = PackedMatrix(torch.zeros(2, 3))
+        return bool(packed(torch.zeros(1, 3), add=torch.ones(1, 2)).eq(1).all())
+    except (AttributeError, RuntimeError):
+        return False
 
 
-def _nothing() -> None:
-    return None
+class PackedWeight(FastCopy):
+    """A linear layer's weight, packed."""
+
+    # From here on the plain product is as fast, and needs no kernel made for this number of rows.
+    MANY_ROWS = 160
+
+    def __init__(self, weight: torch.Tensor):
+        super().__init__(weight)
+        self.matrix = PackedMatrix(weight.detach())
 
 
 def pack(weight: torch.Tensor) -> PackedWeight | None:
-    """A packed copy, or None where packing cannot work: not on a CPU, not in float32, no oneDNN."""
-    if weight.device.type != "cpu" or weight.dtype != torch.float32 or weight.is_inference():
-        return None
-    if not torch.backends.mkldnn.is_available():
-        return None
-    try:
-        packed = PackedWeight(weight.contiguous())
-        packed(weight.new_zeros(1, weight.shape[1]))
-    except (AttributeError, RuntimeError):
-        # the operators are private: another torch may not have them
-        return None
-    return packed if packed.is_of(weight) else None
+    """A packed copy, or None where packing cannot work."""
+    return PackedWeight(weight) if can_copy(weight) and can_pack() else None
 
 
-def advance(gates: torch.Tensor, cell: torch.Tensor, cell_clip: float | None) -> torch.Tensor:
-    """One step of LSTMs, overwriting `gates` and `cell`; returns the output to be projected."""
-    size = cell.shape[-1]
-    input_gate, forget_gate, output_gate = gates[..., : 3 * size].sigmoid_().chunk(3, dim=-1)
-    candidate = gates[..., 3 * size :].tanh_()
-    cell.mul_(forget_gate).addcmul_(input_gate, candidate)
-    if cell_clip is not None:
-        cell.clamp_(-cell_clip, cell_clip)
-    return torch.tanh(cell).mul_(output_gate)
-
-
-def read_stream(
-    inputs: torch.Tensor,
-    places: torch.Tensor | None,
-    batch_sizes: list[int],
-    state: tuple[torch.Tensor, torch.Tensor] | None,
-    recurrent: PackedWeight,
-    projection: PackedWeight | None,
-    cell_clip: float | None,
-    projection_clip: float | None,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+class PairedWeights(FastCopy):
     """
-    One LSTM over one stream, writing in place; the arithmetic of `ElmoLstmCell`.
+    The weights by which the LSTMs of both directions go from step to step, in one piece.
 
-    `inputs` holds the gates' share of the input, (rows, 4 * cell_size); the stream is
-    `inputs[places]`, or `inputs` itself. Returns the outputs as a stream and the last state.
-    """
-    size = inputs.shape[1] // 4
-    width = size if projection is None else projection.width
-    cell = inputs.new_zeros(batch_sizes[0], size) if state is None else state[1].clone()
-    output = None if state is None else state[0]
-    stream = inputs.new_empty(sum(batch_sizes), width)
-    ended = []
-    start = 0
-    for alive in batch_sizes:
-        end = start + alive
-        some = slice(start, end)
-        gates = inputs[some] if places is None else inputs.index_select(0, places[some])
-        if output is not None:
-            if alive < len(output):
-                ended.append(output[alive:])
-                output = output[:alive]
-            gates = recurrent(output, add=gates)  # (alive, 4 * cell_size)
-        elif places is None:
-            gates = gates.clone()
-        made = advance(gates, cell[:alive], cell_clip)  # (alive, cell_size)
-        if projection is not None:
-            made = projection(made)  # (alive, projection_size)
-        output = stream[start:end]
-        if projection is None or projection_clip is None:
-            output.copy_(made)
-        else:
-            torch.clamp(made, -projection_clip, projection_clip, out=output)
-        start = end
-    # sentences end shortest first, and the shortest comes last
-    return stream, torch.cat([stream[start - alive : start], *reversed(ended)]), cell
-
-
-class PairedWeights:
-    """
-    Both directions' weights of one layer in one piece, for a batch of one sentence.
-
-    One row is too little work for two cores, but one row for each direction is not: a batched
-    product gives each core its own. Only worth it while the weights stay in the cache.
+    A batched product gives each core a direction of its own, so that none waits for another in the
+    middle of a product: the fastest for any number of rows while the weights stay in the caches.
     """
 
-    LARGEST = 1 << 20  # numbers in one recurrent weight; 4 MB
+    LARGEST = 1 << 20  # numbers in a recurrent weight; 4 MB
 
     def __init__(self, recurrent: list[torch.Tensor], projection: list[torch.Tensor]):
-        # the recurrent product is read along its rows, the projection along its columns
-        self.recurrent = torch.stack([weight.detach().T for weight in recurrent])
+        super().__init__(*recurrent, *projection)
+        self.width = recurrent[0].shape[1]
+        self.recurrent = torch.stack([double_candidates(weight).T for weight in recurrent])
         self.projection = None
         if projection:
-            self.projection = torch.stack([weight.detach() for weight in projection]).mT
+            self.projection = 2 * torch.stack([weight.detach().T for weight in projection])
 
-    def __reduce__(self):
-        return _nothing, ()
+    def gates(self, given: list[torch.Tensor], outputs: torch.Tensor | None, out: torch.Tensor):
+        """(2, rows, 4 * cell_size), from the input's share and the last outputs; in `out`."""
+        gates = torch.stack(given, out=out)
+        return gates if outputs is None else gates.baddbmm_(outputs, self.recurrent)
 
-
-def pair(recurrent: list[torch.Tensor], projection: list[torch.Tensor]) -> PairedWeights | None:
-    """Both directions' weights together, or None where that cannot work or does not pay."""
-    weights = [*recurrent, *projection]
-    if any(weight.device.type != "cpu" or weight.dtype != torch.float32 for weight in weights):
-        return None
-    if recurrent[0].numel() > PairedWeights.LARGEST:
-        return None
-    return PairedWeights(recurrent, projection)
+    def project(self, halves: torch.Tensor) -> torch.Tensor:
+        """(2, rows, projection_size), from halves of what is to be projected."""
+        return halves.mul_(2) if self.projection is None else torch.bmm(halves, self.projection)
 
 
-def read_pair(
-    inputs: torch.Tensor,
+class SingleWeights(FastCopy):
+    """The same for one direction, packed, where the weights are too large for the caches."""
+
+    def __init__(self, recurrent: list[torch.Tensor], projection: list[torch.Tensor]):
+        super().__init__(*recurrent, *projection)
+        self.width = recurrent[0].shape[1]
+        self.recurrent = PackedMatrix(double_candidates(recurrent[0]))
+        self.projection = PackedMatrix(2 * projection[0].detach()) if projection else None
+
+    def gates(self, given: list[torch.Tensor], outputs: torch.Tensor | None, out: torch.Tensor):
+        gates = given[0] if outputs is None else self.recurrent(outputs[0], add=given[0])
+        return gates.unsqueeze(0)
+
+    def project(self, halves: torch.Tensor) -> torch.Tensor:
+        if self.projection is None:
+            return halves.mul_(2)
+        return self.projection(halves[0]).unsqueeze(0)
+
+
+def double_candidates(weight: torch.Tensor) -> torch.Tensor:
+    """A copy of a recurrent weight that makes twice the candidates, as `advance` wants them."""
+    doubled = weight.detach().clone()
+    doubled.chunk(4)[3].mul_(2)
+    return doubled
+
+
+def copy_recurrent(
+    recurrent: list[torch.Tensor], projection: list[torch.Tensor]
+) -> dict[tuple[int, ...], PairedWeights | SingleWeights]:
+    """
+    Copies of both directions' weights, by the directions they serve: one for both, one for each, or
+    none where it cannot work.
+    """
+    if not can_copy(*recurrent, *projection):
+        return {}
+    if recurrent[0].numel() <= PairedWeights.LARGEST:
+        return {(0, 1): PairedWeights(recurrent, projection)}
+    if not can_pack():
+        return {}
+    return {
+        (direction,): SingleWeights([recurrent[direction]], projection[direction:][:1])
+        for direction in range(2)
+    }
+
+
+def advance(gates: torch.Tensor, doubled: torch.Tensor, cell_clip: float | None) -> torch.Tensor:
+    """
+    One step of LSTMs, overwriting `gates` and the `doubled` memory cells; returns half of the
+    outputs to be projected.
+
+    tanh x is 2 sigmoid(2 x) - 1. A sigmoid costs half of a tanh, and one pass does all gates, with
+    twice the candidate among them. To double and to halve is exact, and with 1/2 taken off first,
+    all that is lost is the rounding of the sigmoid itself, 3e-8.
+    """
+    input_gate, forget_gate, output_gate, candidate = gates.sigmoid_().chunk(4, dim=-1)
+    doubled.mul_(forget_gate).addcmul_(input_gate, candidate.sub_(0.5), value=4)
+    if cell_clip is not None:
+        doubled.clamp_(-2 * cell_clip, 2 * cell_clip)
+    return torch.sigmoid(doubled).sub_(0.5).mul_(output_gate)
+
+
+def read_streams(
+    inputs: list[torch.Tensor],
+    places: list[torch.Tensor | None],
+    batch_sizes: list[int],
     state: tuple[torch.Tensor, torch.Tensor] | None,
-    weights: PairedWeights,
+    weights: PairedWeights | SingleWeights,
     cell_clip: float | None,
     projection_clip: float | None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """
-    Both LSTMs of a layer over one sentence, from (2, tokens, 4 * cell_size) of the gates' inputs.
+    """What `ElmoLstmCell` does, for one direction or both; `inputs` are written over."""
+    tokens, width = sum(batch_sizes), inputs[0].shape[1]
+    for rows in inputs:
+        rows[:, width // 4 * 3 :].mul_(2)
+    outputs: torch.Tensor | None = None
+    doubled = inputs[0].new_zeros(len(inputs), batch_sizes[0], width // 4)
+    if state is not None:
+        outputs, doubled = state[0], 2 * state[1]
+    streams = inputs[0].new_empty(len(inputs), tokens, weights.width)
+    ended = []
+    steps = zip(
+        batch_sizes,
+        streams.split(batch_sizes, dim=1),
+        *(
+            (rows if index is None else index).split(batch_sizes)
+            for rows, index in zip(inputs, places, strict=True)
+        ),
+        strict=True,
+    )
+    # written over while the number of rows stays: memory that is in the caches is the fastest
+    buffer = None
+    for alive, stream, *some in steps:
+        if outputs is not None and alive < outputs.shape[1]:
+            ended.append(outputs[:, alive:])
+            outputs = outputs[:, :alive]
+        if buffer is None or buffer.shape[1] != alive:
+            buffer = inputs[0].new_empty(len(inputs), alive, width)
+        given = [
+            part if index is None else rows.index_select(0, part)
+            for rows, index, part in zip(inputs, places, some, strict=True)
+        ]
+        gates = weights.gates(given, outputs, buffer)
+        projected = weights.project(advance(gates, doubled[:, :alive], cell_clip))
+        if projection_clip is None:
+            stream.copy_(projected)
+        else:
+            torch.clamp(projected, -projection_clip, projection_clip, out=stream)
+        outputs = stream
+    # sentences end shortest first, and the shortest comes last
+    return streams, torch.cat([stream, *reversed(ended)], dim=1), doubled.div_(2)
 
-    The state, given and returned, is (2, 1, projection_size) and (2, 1, cell_size); the outputs are
-    (2, tokens, projection_size).
+
+class CharacterTables(FastCopy):
     """
-    cell = inputs.new_zeros(2, 1, inputs.shape[2] // 4) if state is None else state[1].clone()
-    outputs = [] if state is None else [state[0]]
-    for gates in inputs.split(1, dim=1):
-        # from zeros there is nothing to multiply, but `advance` must not overwrite the inputs
-        product = torch.baddbmm(gates, outputs[-1], weights.recurrent) if outputs else gates.clone()
-        output = advance(product, cell, cell_clip)
-        if weights.projection is not None:
-            output = torch.bmm(output, weights.projection)
-            if projection_clip is not None:
-                output.clamp_(-projection_clip, projection_clip)
-        outputs.append(output)
-    return torch.cat(outputs[-inputs.shape[1] :], dim=1), outputs[-1], cell
+    Convolutions over embedded characters as sums of table rows.
+
+    What a character adds to a filter depends on nothing but the character and its place in the
+    filter's window, so a product over all windows becomes a lookup in a table made once.
+    """
+
+    def __init__(self, embeddings: torch.Tensor, *kernels: torch.Tensor):
+        super().__init__(embeddings, *kernels)
+        self.num_characters = len(embeddings)
+        # (window * characters, filters); the kernels are (filters, embedding size, window)
+        self.tables = [
+            torch.einsum("ce,few->wcf", embeddings.detach(), kernel.detach()).flatten(0, 1)
+            for kernel in kernels
+        ]
+
+    def pool(self, rows: torch.Tensor, longest: int, biases: list[torch.Tensor]) -> torch.Tensor:
+        """
+        The maximum over the positions of words, (words, filters), from rows of character ids of
+        which `longest` can differ from padding.
+        """
+        pooled = []
+        for table, bias in zip(self.tables, biases, strict=True):
+            window = len(table) // self.num_characters
+            # up to the first window of nothing but padding
+            windows = rows[:, : longest + window].unfold(1, window, 1)
+            windows = windows + torch.arange(window) * self.num_characters
+            sums = nn.functional.embedding_bag(windows.flatten(0, 1), table, mode="sum")
+            pooled.append(sums.view(len(rows), -1, table.shape[1]).amax(dim=1) + bias)
+        return torch.cat(pooled, dim=1)
+
+
+def tabulate(*weights: torch.Tensor) -> CharacterTables | None:
+    """The tables of embeddings and kernels, or None where they cannot work."""
+    return CharacterTables(*weights) if can_copy(*weights) else None

@@ -26,7 +26,17 @@ from transformers.utils import can_return_tuple, logging
 
 from .characters import BEGIN_SENTENCE, END_SENTENCE, PADDING, boundary_row
 from .configuration_elmo import ElmoConfig
-from .fast_inference import PackedWeight, PairedWeights, pack, pair, read_pair, read_stream
+from .fast_inference import (
+    CharacterTables,
+    PackedWeight,
+    PairedWeights,
+    SingleWeights,
+    copy_recurrent,
+    pack,
+    read_streams,
+    tabulate,
+    usable,
+)
 
 logger = logging.get_logger(__name__)
 
@@ -212,17 +222,13 @@ class ElmoLinear(nn.Linear):
 
     def prepare(self, wanted: bool):
         """Makes or drops the packed copy."""
+        # the recurrent weights and the projections are copied by the layer, for both directions
+        wanted = wanted and self.role not in ("recurrent", "cell_projection")
         self.packed = pack(self.weight) if wanted else None
 
-    def usable_pack(self) -> PackedWeight | None:
-        """The packed weight, unless it is out of date or gradients are wanted."""
-        if self.packed is None or torch.is_grad_enabled() or not self.packed.is_of(self.weight):
-            return None
-        return self.packed
-
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        packed = self.usable_pack() if len(input) < PackedWeight.MANY_ROWS else None
-        return super().forward(input) if packed is None else packed(input, self.bias)
+        packed = usable(self.packed, self.weight) if len(input) < PackedWeight.MANY_ROWS else None
+        return super().forward(input) if packed is None else packed.matrix(input, self.bias)
 
 
 class ElmoConvolution(nn.Conv1d):
@@ -276,6 +282,7 @@ class ElmoTokenEncoder(nn.Module):
         if config.use_char_projection:
             role = "char_projection"
             self.projection = ElmoLinear(config.num_filters, config.projection_size, role=role)
+        self.tables: CharacterTables | None = None
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Vectors (words, projection_size) of rows of character ids, (words, characters)."""
@@ -286,10 +293,16 @@ class ElmoTokenEncoder(nn.Module):
         lengths, order = ((rows != PADDING) * places).amax(dim=1).sort()
         # a GPU would rather do all at once
         size = WORDS_AT_ONCE if rows.device.type == "cpu" else len(rows)
-        pooled = [
-            self.pool(self.char_embeddings(rows[some, : int(longest[-1]) + self.widest_filter]))
-            for some, longest in zip(order.split(size), lengths.split(size), strict=True)
-        ]
+        tables = usable(self.tables, *self.table_weights())
+        pooled = []
+        for some, ascending in zip(order.split(size), lengths.split(size), strict=True):
+            longest = int(ascending[-1])
+            if tables is None:
+                embedded = self.char_embeddings(rows[some, : longest + self.widest_filter])
+                pooled.append(self.pool(embedded))
+            else:
+                biases = [cast(torch.Tensor, conv.bias) for conv in self.convolutions]
+                pooled.append(self.activation(tables.pool(rows[some], longest, biases)))
         return self.project(torch.cat(pooled)[order.argsort()])
 
     def encode_embedded(self, embedded: torch.Tensor) -> torch.Tensor:
@@ -309,6 +322,19 @@ class ElmoTokenEncoder(nn.Module):
             hidden = highway(hidden)
         return hidden if self.projection is None else self.projection(hidden)
 
+    def prepare(self, wanted: bool):
+        """Makes or drops the tables that stand for the convolutions."""
+        self.tables = tabulate(*self.table_weights()) if wanted else None
+
+    def table_weights(self) -> list[torch.Tensor]:
+        """What the tables are made of; nothing when an adapter stands in a module's place."""
+        if type(self.char_embeddings) is not nn.Embedding:
+            return []
+        kernels = [conv.weight for conv in self.convolutions if isinstance(conv, ElmoConvolution)]
+        if len(kernels) < len(self.convolutions):
+            return []
+        return [self.char_embeddings.weight, *kernels]
+
 
 class ElmoLstmCell(nn.Module):
     """
@@ -326,7 +352,7 @@ class ElmoLstmCell(nn.Module):
         self.projection_clip = config.projection_clip if config.use_cell_projection else None
         # the bias sits on the input side, whose product is made for all time steps at once
         self.input_linear = ElmoLinear(width, 4 * size, role="gates")
-        self.recurrent_linear = ElmoLinear(width, 4 * size, role="gates", bias=False)
+        self.recurrent_linear = ElmoLinear(width, 4 * size, role="recurrent", bias=False)
         self.projection = None
         # all published models have it; bilm-tf leaves it out where the cell has this width
         if config.use_cell_projection:
@@ -334,27 +360,18 @@ class ElmoLstmCell(nn.Module):
 
     def forward(
         self,
-        rows: torch.Tensor,
-        places: torch.Tensor | None,
+        inputs: torch.Tensor,
         batch_sizes: list[int],
-        output: torch.Tensor | None,
-        cell: torch.Tensor | None,
+        state: tuple[torch.Tensor, torch.Tensor] | None,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """
-        Reads the stream `rows[places]`, or `rows` itself, (tokens, projection_size), from the state
-        `output` (batch, projection_size) and `cell` (batch, cell_size), or from zeros; returns its
-        outputs as a stream, and the state of each sentence after its last token.
+        Reads a stream from what `input_linear` made of it, (tokens, 4 * cell_size), and the
+        state, (1, batch, projection_size) and (1, batch, cell_size), or zeros; returns its outputs
+        as a stream, and the state of each sentence after its last token.
         """
-        # each distinct row is multiplied once, however often it stands in the stream
-        inputs = self.input_linear(rows)
-        packs = self.usable_packs()
-        if packs is not None:
-            state = None if output is None or cell is None else (output, cell)
-            clips = (self.cell_clip, self.projection_clip)
-            return read_stream(inputs, places, batch_sizes, state, *packs, *clips)
+        output, cell = (None, None) if state is None else (part[0] for part in state)
         outputs, ended = [], []
-        stream = inputs if places is None else inputs[places]
-        for gates, alive in zip(stream.split(batch_sizes), batch_sizes, strict=True):
+        for gates, alive in zip(inputs.split(batch_sizes), batch_sizes, strict=True):
             if output is not None and cell is not None:
                 if alive < len(output):
                     ended.append((output[alive:], cell[alive:]))
@@ -374,19 +391,8 @@ class ElmoLstmCell(nn.Module):
             outputs.append(output)
         # sentences end shortest first, and the shortest comes last
         finals = zip((output, cell), *reversed(ended), strict=True)
-        final_output, final_cell = (torch.cat(parts) for parts in finals)
-        return torch.cat(outputs), final_output, final_cell
-
-    def usable_packs(self) -> tuple[PackedWeight, PackedWeight | None] | None:
-        """The packed weights of the recurrent product and the projection, if both can be used."""
-        packs = []
-        for linear in (self.recurrent_linear, self.projection):
-            # an adapter may stand in a linear layer's place
-            pack = linear.usable_pack() if isinstance(linear, ElmoLinear) else None
-            if pack is None and linear is not None:
-                return None
-            packs.append(pack)
-        return cast(tuple[PackedWeight, PackedWeight | None], tuple(packs))
+        final_output, final_cell = (torch.cat(parts).unsqueeze(0) for parts in finals)
+        return torch.cat(outputs).unsqueeze(0), final_output, final_cell
 
 
 class ElmoLayer(GradientCheckpointingLayer):
@@ -398,7 +404,8 @@ class ElmoLayer(GradientCheckpointingLayer):
         self.backward_cell = ElmoLstmCell(config)
         # all published models have skip connections; bilm-tf's own test fixture has not
         self.use_skip_connection = config.use_skip_connections and layer_index > 0
-        self.paired: PairedWeights | None = None
+        # fast copies of weights, by the directions they serve
+        self.copies: dict[tuple[int, ...], PairedWeights | SingleWeights] = {}
 
     def forward(
         self,
@@ -409,53 +416,73 @@ class ElmoLayer(GradientCheckpointingLayer):
         state: tuple[torch.Tensor, torch.Tensor] | None,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """
-        Reads each direction's rows at its `places` as a stream; returns the two streams it makes of
-        them, and the state after them: (batch, 2, projection_size), (batch, 2, cell_size).
+        Reads each direction's stream, its `rows[places]`, or its rows themselves; returns the two
+        streams it makes of them, and the state after them: (2, batch, projection_size) and
+        (2, batch, cell_size), as the one given.
         """
-        cells = (self.forward_cell, self.backward_cell)
-        if batch_sizes[0] == 1 and self.paired is not None and all(c.usable_packs() for c in cells):
-            return self.read_one_sentence(forward_rows, backward_rows, places, state, self.paired)
-        streams, outputs, memories = [], [], []
-        for direction, rows in enumerate((forward_rows, backward_rows)):
-            start = (None, None) if state is None else (part[:, direction] for part in state)
-            stream, output, memory = cells[direction](rows, places[direction], batch_sizes, *start)
-            if self.use_skip_connection:
-                # added to what is handed on, never to what the LSTMs themselves remember
-                stream = stream + rows
-            streams.append(stream)
-            outputs.append(output)
-            memories.append(memory)
-        return streams[0], streams[1], torch.stack(outputs, dim=1), torch.stack(memories, dim=1)
-
-    def read_one_sentence(
-        self,
-        forward_rows: torch.Tensor,
-        backward_rows: torch.Tensor,
-        places: tuple[torch.Tensor | None, torch.Tensor | None],
-        state: tuple[torch.Tensor, torch.Tensor] | None,
-        paired: PairedWeights,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """What `forward` does, for both directions in one loop."""
-        cells = (self.forward_cell, self.backward_cell)
-        inputs = [
-            cell.input_linear(rows) if index is None else cell.input_linear(rows)[index]
-            for cell, rows, index in zip(cells, (forward_rows, backward_rows), places, strict=True)
+        rows = (forward_rows, backward_rows)
+        read = [
+            self.read(directions, copy, rows, places, batch_sizes, state)
+            for directions, copy in self.usable_copies().items()
         ]
-        start = None if state is None else (state[0].transpose(0, 1), state[1].transpose(0, 1))
-        clips = (cells[0].cell_clip, cells[0].projection_clip)
-        streams, output, memory = read_pair(torch.stack(inputs), start, paired, *clips)
+        streams, outputs, memories = (torch.cat(parts) for parts in zip(*read, strict=True))
         if self.use_skip_connection:
-            streams += torch.stack([forward_rows, backward_rows])
-        return streams[0], streams[1], output.transpose(0, 1), memory.transpose(0, 1)
+            # added to what is handed on, never to what the LSTMs themselves remember
+            return streams[0] + forward_rows, streams[1] + backward_rows, outputs, memories
+        return streams[0], streams[1], outputs, memories
+
+    def read(
+        self,
+        directions: tuple[int, ...],
+        copy: PairedWeights | SingleWeights | None,
+        rows: tuple[torch.Tensor, torch.Tensor],
+        places: tuple[torch.Tensor | None, torch.Tensor | None],
+        batch_sizes: list[int],
+        state: tuple[torch.Tensor, torch.Tensor] | None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The same for one direction, or for both by their fast copy; the axis in front counts."""
+        cells = [(self.forward_cell, self.backward_cell)[direction] for direction in directions]
+        # each distinct row is multiplied once, however often it stands in the stream
+        inputs = [
+            cell.input_linear(rows[direction])
+            for cell, direction in zip(cells, directions, strict=True)
+        ]
+        index = [places[direction] for direction in directions]
+        if state is not None:
+            state = (state[0][list(directions)], state[1][list(directions)])
+        if copy is None:
+            stream = inputs[0] if index[0] is None else inputs[0][index[0]]
+            return cells[0](stream, batch_sizes, state)
+        clips = (cells[0].cell_clip, cells[0].projection_clip)
+        return read_streams(inputs, index, batch_sizes, state, copy, *clips)
 
     def prepare(self, wanted: bool):
-        """Makes or drops the copy of the weights that reads one sentence fast."""
+        """Makes or drops the fast copies of the weights."""
+        weights = self.recurrent_weights()
+        self.copies = copy_recurrent(*weights) if wanted and weights is not None else {}
+
+    def usable_copies(self) -> dict[tuple[int, ...], PairedWeights | SingleWeights | None]:
+        """The directions that are read together, and their fast copy, if there is a usable one."""
+        weights = self.recurrent_weights()
+        if (
+            weights is not None
+            and self.copies
+            and all(
+                usable(copy, *(part[d] for part in weights if part for d in directions))
+                for directions, copy in self.copies.items()
+            )
+        ):
+            return {**self.copies}
+        return {(0,): None, (1,): None}
+
+    def recurrent_weights(self) -> tuple[list[torch.Tensor], list[torch.Tensor]] | None:
+        """Recurrent weights and projections; None when an adapter stands in a module's place."""
         cells = (self.forward_cell, self.backward_cell)
-        self.paired = None
-        if wanted and all(isinstance(cell.recurrent_linear, ElmoLinear) for cell in cells):
-            recurrent = [cell.recurrent_linear.weight for cell in cells]
-            projections = [cell.projection.weight for cell in cells if cell.projection is not None]
-            self.paired = pair(recurrent, projections)
+        recurrent = [cell.recurrent_linear for cell in cells]
+        projections = [cell.projection for cell in cells if cell.projection is not None]
+        if not all(isinstance(linear, ElmoLinear) for linear in (*recurrent, *projections)):
+            return None
+        return [linear.weight for linear in recurrent], [linear.weight for linear in projections]
 
 
 class ElmoScalarMix(nn.Module):
@@ -514,7 +541,7 @@ class ElmoPreTrainedModel(PreTrainedModel):
                 init.constant_(linear.bias, -2.0)
         elif linear.role == "cell_projection":
             init.xavier_uniform_(linear.weight)
-        elif linear.role == "gates":
+        elif linear.role in ("gates", "recurrent"):
             # Glorot's bound for the matrix of both inputs, which TensorFlow keeps in one piece
             bound = (6 / (2 * linear.in_features + linear.out_features)) ** 0.5
             init.uniform_(linear.weight, -bound, bound)
@@ -533,14 +560,14 @@ class ElmoPreTrainedModel(PreTrainedModel):
         """
         self.eval()
         for module in self.modules():
-            if isinstance(module, (ElmoLinear, ElmoLayer)):
+            if isinstance(module, (ElmoLinear, ElmoLayer, ElmoTokenEncoder)):
                 module.prepare(True)
         return self
 
     def train(self, mode: bool = True) -> Self:
         if mode:
             for module in self.modules():
-                if isinstance(module, (ElmoLinear, ElmoLayer)):
+                if isinstance(module, (ElmoLinear, ElmoLayer, ElmoTokenEncoder)):
                     module.prepare(False)
         return super().train(mode)
 
@@ -676,7 +703,9 @@ class ElmoModel(ElmoPreTrainedModel):
             new_outputs.append(outputs.to(device))
             new_cells.append(cells.to(device))
         restore = packing.order.argsort()
-        outputs, cells = (torch.stack(parts, dim=1)[restore] for parts in (new_outputs, new_cells))
+        outputs, cells = (
+            torch.stack(parts).movedim(2, 0)[restore] for parts in (new_outputs, new_cells)
+        )
         return layers, ElmoState(outputs, cells)
 
     def layer_state(
@@ -690,7 +719,7 @@ class ElmoModel(ElmoPreTrainedModel):
             if len(part) not in (1, batch):
                 raise ValueError(f"`state` is of {len(part)} sentences but the batch has {batch}.")
         outputs, cells = (part[:, index].expand(batch, -1, -1) for part in state.values())
-        return outputs[packing.order], cells[packing.order]
+        return outputs[packing.order].transpose(0, 1), cells[packing.order].transpose(0, 1)
 
     def combine(self, layers: list[torch.Tensor]) -> list[torch.Tensor]:
         """The representations that `config.output_layer` asks for."""

@@ -20,10 +20,10 @@ def fixtures():
     return allennlp_fixtures()
 
 
-@pytest.fixture(scope="module")
-def golden_model(fixtures):
+@pytest.fixture(scope="module", params=["plain", "prepared"])
+def golden_model(request, fixtures):
     model, _ = load_converted(Source(fixtures / "options.json", fixtures / "lm_weights.hdf5"))
-    return model
+    return model.prepare_for_inference() if request.param == "prepared" else model
 
 
 def sentences(fixtures):
