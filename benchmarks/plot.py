@@ -14,6 +14,7 @@ from matplotlib import pyplot as plt
 
 COLOURS = {"elmo_hf": "#1f6f8b", "allennlp": "#d97b29", "simple_elmo": "#8a8a8a"}
 SIDES = tuple(COLOURS)
+SIZES = ("small", "medium", "original")
 
 
 def bars(axis, labels: list[str], values: dict[str, list], title: str, unit: str) -> None:
@@ -25,7 +26,8 @@ def bars(axis, labels: list[str], values: dict[str, list], title: str, unit: str
         shown.set_label(side)
         for place, value in zip(places, numbers, strict=True):
             if value:
-                axis.text(value, place, f" {value:,.3g}", va="center", fontsize=8)
+                shown_value = f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+                axis.text(value, place, f" {shown_value}", va="center", fontsize=8)
     axis.set_yticks([place + 0.4 - height / 2 for place in range(len(labels))], labels)
     axis.invert_yaxis()
     axis.set_title(title, loc="left", fontsize=11)
@@ -104,6 +106,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where speed.json and growth.json are")
     folder = parser.parse_args().folder
     speed = json.loads((folder / "speed.json").read_text())
+    # the published sizes from small to large, any others after them
+    speed = {name: speed[name] for name in sorted(speed, key=lambda n: (*SIZES, n).index(n))}
     plot_speed(speed, folder / "speed.png")
     plot_cost(speed, folder / "cost.png")
     plot_growth(json.loads((folder / "growth.json").read_text()), folder / "growth.png")

@@ -7,10 +7,14 @@ Three kinds of copies, each made by `prepare_for_inference` and each aware of wh
 """
 
 import functools
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import torch
 from torch import nn
+
+# rows of a stream whose input products are made together
+ROWS_AT_ONCE = 256
 
 
 class FastCopy:
@@ -127,7 +131,7 @@ class PairedWeights(FastCopy):
 
     def __init__(self, recurrent: list[torch.Tensor], projection: list[torch.Tensor]):
         super().__init__(*recurrent, *projection)
-        self.width = recurrent[0].shape[1]
+        self.cell_size, self.width = len(recurrent[0]) // 4, recurrent[0].shape[1]
         self.recurrent = torch.stack([double_candidates(weight).T for weight in recurrent])
         self.projection = None
         if projection:
@@ -148,7 +152,7 @@ class SingleWeights(FastCopy):
 
     def __init__(self, recurrent: list[torch.Tensor], projection: list[torch.Tensor]):
         super().__init__(*recurrent, *projection)
-        self.width = recurrent[0].shape[1]
+        self.cell_size, self.width = len(recurrent[0]) // 4, recurrent[0].shape[1]
         self.recurrent = PackedMatrix(double_candidates(recurrent[0]))
         self.projection = PackedMatrix(2 * projection[0].detach()) if projection else None
 
@@ -204,8 +208,37 @@ def advance(gates: torch.Tensor, doubled: torch.Tensor, cell_clip: float | None)
     return torch.sigmoid(doubled).sub_(0.5).mul_(output_gate)
 
 
+def gate_inputs(
+    linear: nn.Module, rows: torch.Tensor, index: torch.Tensor | None, batch_sizes: list[int]
+) -> Iterator[torch.Tensor]:
+    """
+    What a stream's input says to the gates, step by step, with twice the candidates.
+
+    The stream is `rows[index]`, where each row is multiplied once, however often it stands there;
+    or `rows` itself, where the rows of some steps are multiplied at a time: what they become stays
+    in the caches, and a long text takes no more memory than a short one.
+    """
+
+    def multiply(some: torch.Tensor) -> torch.Tensor:
+        inputs = linear(some)
+        inputs[:, inputs.shape[1] // 4 * 3 :].mul_(2)
+        return inputs
+
+    if index is not None:
+        inputs = multiply(rows)
+        yield from (inputs.index_select(0, places) for places in index.split(batch_sizes))
+        return
+    start, sizes = 0, []
+    for number, alive in enumerate(batch_sizes, start=1):
+        sizes.append(alive)
+        if sum(sizes) >= ROWS_AT_ONCE or number == len(batch_sizes):
+            yield from multiply(rows[start : start + sum(sizes)]).split(sizes)
+            start, sizes = start + sum(sizes), []
+
+
 def read_streams(
-    inputs: list[torch.Tensor],
+    linears: Sequence[nn.Module],
+    rows: list[torch.Tensor],
     places: list[torch.Tensor | None],
     batch_sizes: list[int],
     state: tuple[torch.Tensor, torch.Tensor] | None,
@@ -213,37 +246,26 @@ def read_streams(
     cell_clip: float | None,
     projection_clip: float | None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What `ElmoLstmCell` does, for one direction or both; `inputs` are written over."""
-    tokens, width = sum(batch_sizes), inputs[0].shape[1]
-    for rows in inputs:
-        rows[:, width // 4 * 3 :].mul_(2)
+    """What `ElmoLstmCell` and its `input_linear` do, for one direction or both."""
     outputs: torch.Tensor | None = None
-    doubled = inputs[0].new_zeros(len(inputs), batch_sizes[0], width // 4)
+    doubled = rows[0].new_zeros(len(rows), batch_sizes[0], weights.cell_size)
     if state is not None:
         outputs, doubled = state[0], 2 * state[1]
-    streams = inputs[0].new_empty(len(inputs), tokens, weights.width)
+    streams = rows[0].new_empty(len(rows), sum(batch_sizes), weights.width)
     ended = []
-    steps = zip(
-        batch_sizes,
-        streams.split(batch_sizes, dim=1),
-        *(
-            (rows if index is None else index).split(batch_sizes)
-            for rows, index in zip(inputs, places, strict=True)
-        ),
-        strict=True,
-    )
+    inputs = [
+        gate_inputs(linear, some, index, batch_sizes)
+        for linear, some, index in zip(linears, rows, places, strict=True)
+    ]
+    steps = zip(batch_sizes, streams.split(batch_sizes, dim=1), *inputs, strict=True)
     # written over while the number of rows stays: memory that is in the caches is the fastest
     buffer = None
-    for alive, stream, *some in steps:
+    for alive, stream, *given in steps:
         if outputs is not None and alive < outputs.shape[1]:
             ended.append(outputs[:, alive:])
             outputs = outputs[:, :alive]
         if buffer is None or buffer.shape[1] != alive:
-            buffer = inputs[0].new_empty(len(inputs), alive, width)
-        given = [
-            part if index is None else rows.index_select(0, part)
-            for rows, index, part in zip(inputs, places, some, strict=True)
-        ]
+            buffer = stream.new_empty(len(given), alive, 4 * weights.cell_size)
         gates = weights.gates(given, outputs, buffer)
         projected = weights.project(advance(gates, doubled[:, :alive], cell_clip))
         if projection_clip is None:

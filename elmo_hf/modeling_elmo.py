@@ -442,19 +442,17 @@ class ElmoLayer(GradientCheckpointingLayer):
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """The same for one direction, or for both by their fast copy; the axis in front counts."""
         cells = [(self.forward_cell, self.backward_cell)[direction] for direction in directions]
-        # each distinct row is multiplied once, however often it stands in the stream
-        inputs = [
-            cell.input_linear(rows[direction])
-            for cell, direction in zip(cells, directions, strict=True)
-        ]
+        streams = [rows[direction] for direction in directions]
         index = [places[direction] for direction in directions]
         if state is not None:
             state = (state[0][list(directions)], state[1][list(directions)])
         if copy is None:
-            stream = inputs[0] if index[0] is None else inputs[0][index[0]]
-            return cells[0](stream, batch_sizes, state)
+            # each distinct row is multiplied once, however often it stands in the stream
+            inputs = cells[0].input_linear(streams[0])
+            return cells[0](inputs if index[0] is None else inputs[index[0]], batch_sizes, state)
+        linears = [cell.input_linear for cell in cells]
         clips = (cells[0].cell_clip, cells[0].projection_clip)
-        return read_streams(inputs, index, batch_sizes, state, copy, *clips)
+        return read_streams(linears, streams, index, batch_sizes, state, copy, *clips)
 
     def prepare(self, wanted: bool):
         """Makes or drops the fast copies of the weights."""
@@ -552,11 +550,11 @@ class ElmoPreTrainedModel(PreTrainedModel):
 
     def prepare_for_inference(self) -> Self:
         """
-        Puts the model into `eval` mode and packs its weights for fast products on a CPU.
+        Puts the model into `eval` mode and copies its weights for fast products on a CPU.
 
-        The packed copies serve while gradients are off. They take as much memory again as the
+        The copies serve while gradients are off. They take as much memory again as the
         weights, are dropped by `train()`, and are passed over when a weight has changed or moved
-        since: call this again then. Elsewhere than on a CPU in float32 there is nothing to pack.
+        since: call this again then. Elsewhere than on a CPU in float32 nothing is copied.
         """
         self.eval()
         for module in self.modules():
