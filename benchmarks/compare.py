@@ -34,12 +34,12 @@ CASES = {
 }
 
 
-def run(command: list) -> dict:
-    """The last line a program prints, as JSON."""
+def run(command: list, json_line: bool = True) -> dict:
+    """The last line a program prints, as JSON, if it is JSON."""
     result = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
     if result.returncode:
         raise SystemExit(f"{' '.join(map(str, command))} failed:\n{result.stderr[-2000:]}")
-    return json.loads(result.stdout.strip().splitlines()[-1])
+    return json.loads(result.stdout.strip().splitlines()[-1]) if json_line else {}
 
 
 def alternate(sides: dict[str, list], rounds: int) -> dict[str, list[dict]]:

@@ -16,14 +16,15 @@ import torch
 import typer
 
 import elmo_hf
-from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer
+from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion import reference_elmo
 from elmo_hf.conversion.key_map import rule_for_key, rule_for_name
 from elmo_hf.conversion.model_card import model_card
 from elmo_hf.conversion.options_map import check_options, config_from_options
 from elmo_hf.conversion.safe_folder import check_free, new_folder
-from elmo_hf.conversion.source import Source, open_source, read_options
+from elmo_hf.conversion.source import Named, Source, open_source, read_options
 from elmo_hf.conversion.weights_file import open_weights, read_array
+from elmo_hf.word_vocabulary import WordVocabulary
 
 # max|a - b| / max|b| over a layer, float32 against the reference's float64
 TOLERANCE = 1e-4
@@ -43,6 +44,17 @@ def convert(
     weight_file: Annotated[
         Path | None, typer.Option("--weight_file", help="The model's hdf5 weights.")
     ] = None,
+    softmax_weight_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--softmax_weight_file",
+            help="The language model's softmax, if it is in a file of its own.",
+        ),
+    ] = None,
+    vocab_file: Annotated[
+        Path | None,
+        typer.Option("--vocab_file", help="The words of the softmax, one a line."),
+    ] = None,
     output_dir: Annotated[
         Path, typer.Option("--output_dir", help="The folder to make; `from_pretrained` loads it.")
     ] = Path("elmo"),
@@ -50,16 +62,23 @@ def convert(
         bool, typer.Option("--overwrite", help="Replace the output folder if it exists.")
     ] = False,
 ) -> None:
-    """Convert AllenNLP / bilm-tf weights to a Hugging Face folder, checked against numpy first."""
+    """
+    Convert AllenNLP / bilm-tf weights to a Hugging Face folder, checked against numpy first.
+
+    With a softmax, found or named, the folder holds an `ElmoForPreTraining`, which loads as an
+    `ElmoModel` too; without one it holds an `ElmoModel`.
+    """
     check_free(output_dir, overwrite)
-    with open_source(source, options_file, weight_file) as files:
+    named = Named(options_file, weight_file, softmax_weight_file, vocab_file)
+    with open_source(source, named) as files:
         model, error = load_converted(files)
+        language_model = load_language_model(model, files)
     with new_folder(output_dir, overwrite) as folder:
-        model.save_pretrained(folder)
+        (language_model or model).save_pretrained(folder)
         tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
         tokenizer.save_pretrained(folder)
         (folder / "README.md").write_text(model_card(model, error), encoding="utf-8")
-    parameters = model.num_parameters()
+    parameters = (language_model or model).num_parameters()
     print(f"{parameters:,} parameters, largest relative error {error:.1e}, saved in {output_dir}")
 
 
@@ -142,6 +161,48 @@ def load_model(config: ElmoConfig, datasets: dict) -> ElmoModel:
         tensors |= {f"mixes.{number}.{name}": part for name, part in mix.state_dict().items()}
     model.load_state_dict(tensors, strict=True, assign=True)
     return model.eval()
+
+
+def load_language_model(model: ElmoModel, files: Source) -> ElmoForPreTraining | None:
+    """The biLM with its softmax, from a file of its own or the main one; None without one."""
+    vocabulary = None if files.vocab_file is None else WordVocabulary.load(files.vocab_file)
+    with open_weights(files.softmax_weight_file or files.weight_file) as datasets:
+        if not {"softmax/W", "softmax/b"} <= datasets.keys():
+            if files.softmax_weight_file is not None:
+                raise ValueError(
+                    f"{str(files.softmax_weight_file)!r} holds no softmax/W, softmax/b."
+                )
+            return None
+        weight, bias = (read_array(key, datasets[key]) for key in ("softmax/W", "softmax/b"))
+    if weight.shape != (len(bias), model.config.projection_size):
+        raise ValueError(
+            f"The softmax has shapes {weight.shape} and {bias.shape} where the model needs "
+            f"(words, {model.config.projection_size}) and (words,)."
+        )
+    if vocabulary is not None and len(vocabulary) != len(bias):
+        raise ValueError(
+            f"The vocabulary has {len(vocabulary):,} words but the softmax {len(bias):,}."
+        )
+    words = {"lm_vocab_size": len(bias)}
+    if vocabulary is not None:
+        words |= {
+            "lm_begin_id": vocabulary.begin,
+            "lm_end_id": vocabulary.end,
+            "lm_unknown_id": vocabulary.unknown,
+        }
+    config = ElmoConfig.from_dict({**model.config.to_dict(), **words})
+    with torch.device("meta"):
+        language_model = ElmoForPreTraining(config)
+    tensors = {
+        f"elmo.{name}": part
+        for name, part in model.state_dict().items()
+        # a language model has no use for a task's mix
+        if not name.startswith("mixes.")
+    }
+    tensors |= {"softmax.weight": torch.from_numpy(weight), "softmax.bias": torch.from_numpy(bias)}
+    language_model.load_state_dict(tensors, strict=True, assign=True)
+    language_model.vocabulary = vocabulary
+    return language_model.eval()
 
 
 def reference_layers(options: dict, datasets: dict) -> list[np.ndarray]:

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from elmo_hf import ElmoModel
+from elmo_hf import ElmoForPreTraining, ElmoModel
 from elmo_hf.conversion.convert_allennlp_to_hf import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.key_map import rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
@@ -42,6 +42,8 @@ def export(
             error = largest_error(loaded, reference_layers(options, datasets))
         if not error <= TOLERANCE:
             raise ValueError(f"The exported weights differ from the model by {error:.1e}.")
+        if "ElmoForPreTraining" in (loaded.config.architectures or []):
+            write_softmax(ElmoForPreTraining.from_pretrained(model), folder)
     print(f"largest relative error {error:.1e}, saved in {output_dir}")
 
 
@@ -58,3 +60,12 @@ def exported_arrays(model: ElmoModel) -> Iterator[tuple[str, np.ndarray]]:
             done.add(rule.key)
             arrays = [state[part].float().numpy() for part in rule.names]
             yield rule.key, np.ascontiguousarray(rule.operation.to_array(*arrays))
+
+
+def write_softmax(model: ElmoForPreTraining, folder: Path) -> None:
+    """The language model's own part: a second hdf5, as AllenNLP published it, and its words."""
+    parts = {"softmax/W": model.softmax.weight, "softmax/b": model.softmax.bias}
+    arrays = ((key, part.detach().float().numpy()) for key, part in parts.items())
+    write_weights(folder / "softmax_weights.hdf5", arrays)
+    if model.vocabulary is not None:
+        model.vocabulary.save(folder / "vocab.txt")

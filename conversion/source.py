@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from elmo_hf import ElmoModel
 
@@ -25,75 +25,89 @@ OTHER_FORMATS = {
     "model.tar.gz": "AllenNLP archive",
     "model.safetensors": "Hugging Face",
 }
-WANTED = ("*options*.json", "*.hdf5")
+WANTED = ("*options*.json", "*.hdf5", "*vocab*.txt*")
 
 
 class Source(NamedTuple):
+    """The files of a model; the last two only a language model has."""
+
     options_file: Path
     weight_file: Path
+    softmax_weight_file: Path | None = None
+    vocab_file: Path | None = None
+
+
+class Named(NamedTuple):
+    """The files that a user has named."""
+
+    options_file: Path | None = None
+    weight_file: Path | None = None
+    softmax_weight_file: Path | None = None
+    vocab_file: Path | None = None
 
 
 @contextmanager
-def open_source(
-    source: str | None, options_file: Path | None, weight_file: Path | None
-) -> Iterator[Source]:
-    """The two files, for as long as the context lasts (a zip is unpacked for that long)."""
+def open_source(source: str | None, named: Named) -> Iterator[Source]:
+    """The files, for as long as the context lasts (a zip is unpacked for that long)."""
     if source is None:
-        if options_file is None or weight_file is None:
+        if named.options_file is None or named.weight_file is None:
             raise ValueError(
                 "Give a folder, zip or Hub repository, or both --options_file and --weight_file."
             )
-        yield _checked(options_file, weight_file)
+        yield _checked(named)
         return
     path = Path(source)
     if path.is_dir():
-        yield _complete(_search(path, source), options_file, weight_file)
+        yield _complete(_search(path, source), named)
     elif path.is_file():
         with TemporaryDirectory() as folder:
             _unzip(path, Path(folder))
-            yield _complete(_search(Path(folder), source), options_file, weight_file)
+            yield _complete(_search(Path(folder), source), named)
     elif source.count("/") == 1 and not path.parent.exists():
-        yield _complete(_search(_download(source), source), options_file, weight_file)
+        yield _complete(_search(_download(source), source), named)
     else:
         raise FileNotFoundError(f"There is no folder, zip file or Hub repository {source!r}.")
 
 
-def _checked(options_file: Path, weight_file: Path) -> Source:
-    for file in (options_file, weight_file):
-        if not file.is_file():
+def _checked(named: Named) -> Source:
+    for file in named:
+        if file is not None and not file.is_file():
             raise FileNotFoundError(f"There is no file {str(file)!r}.")
-        _refuse_other_formats(str(file), [file.name])
-    return Source(options_file, weight_file)
+    for file in (named.options_file, named.weight_file):
+        _refuse_other_formats(str(file), [cast(Path, file).name])
+    return Source(*cast(tuple, named))
 
 
-def _complete(
-    found: tuple[list[Path], list[Path]], options_file: Path | None, weight_file: Path | None
-) -> Source:
+def _complete(found: dict[str, list[Path]], named: Named) -> Source:
     """One file of each kind: what was named, else the only one found."""
-    options, weights = found
-    chosen = []
-    for named, candidates, flag in (
-        (options_file, options, "--options_file"),
-        (weight_file, weights, "--weight_file"),
-    ):
-        if named is None and len(candidates) > 1:
+    chosen = {}
+    for kind, candidates in found.items():
+        file = getattr(named, kind)
+        if file is None and len(candidates) > 1:
             names = ", ".join(candidate.name for candidate in candidates)
-            raise ValueError(f"There are several candidates ({names}); choose one with {flag}.")
-        chosen.append(named or candidates[0])
-    return _checked(*chosen)
+            raise ValueError(f"There are several candidates ({names}); choose one with --{kind}.")
+        chosen[kind] = file or next(iter(candidates), None)
+    return _checked(Named(**chosen))
 
 
-def _search(folder: Path, source: str) -> tuple[list[Path], list[Path]]:
-    """The options files and weight files anywhere in a folder."""
-    options = sorted(folder.rglob("*options*.json"))
-    weights = [path for path in sorted(folder.rglob("*.hdf5")) if "softmax" not in path.name]
-    if options and weights:
-        return options, weights
-    _refuse_other_formats(source, [path.name for path in folder.rglob("*")])
-    lacking = (
-        "options.json" if weights else "*.hdf5 weights" if options else "options.json and *.hdf5"
-    )
-    raise FileNotFoundError(f"{source!r} holds no {lacking}.")
+def _search(folder: Path, source: str) -> dict[str, list[Path]]:
+    """The files of each kind anywhere in a folder."""
+    weights = sorted(folder.rglob("*.hdf5"))
+    found = {
+        "options_file": sorted(folder.rglob("*options*.json")),
+        "weight_file": [path for path in weights if "softmax" not in path.name],
+        "softmax_weight_file": [path for path in weights if "softmax" in path.name],
+        "vocab_file": sorted(folder.rglob("*vocab*.txt*")),
+    }
+    lacking = [
+        name
+        for kind, name in (("options_file", "options.json"), ("weight_file", "*.hdf5 weights"))
+        if not found[kind]
+    ]
+    if lacking:
+        _refuse_other_formats(source, [path.name for path in folder.rglob("*")])
+        raise FileNotFoundError(f"{source!r} holds no {' and no '.join(lacking)}.")
+    return found
 
 
 def _refuse_other_formats(source: str, names: list[str]) -> None:

@@ -3,6 +3,7 @@
 from transformers import (
     AutoConfig,
     AutoModel,
+    AutoModelForPreTraining,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
@@ -11,6 +12,7 @@ from transformers import (
 from ._version import __version__
 from .configuration_elmo import ElmoConfig
 from .modeling_elmo import (
+    ElmoForPreTraining,
     ElmoForSequenceClassification,
     ElmoForTokenClassification,
     ElmoModel,
@@ -18,10 +20,12 @@ from .modeling_elmo import (
     ElmoState,
 )
 from .tokenization_elmo import ElmoTokenizer
+from .word_vocabulary import WordVocabulary
 
 AutoConfig.register("elmo", ElmoConfig, exist_ok=True)
 AutoTokenizer.register(ElmoConfig, tokenizer_class=ElmoTokenizer, exist_ok=True)
 AutoModel.register(ElmoConfig, ElmoModel, exist_ok=True)
+AutoModelForPreTraining.register(ElmoConfig, ElmoForPreTraining, exist_ok=True)
 AutoModelForTokenClassification.register(ElmoConfig, ElmoForTokenClassification, exist_ok=True)
 AutoModelForSequenceClassification.register(
     ElmoConfig, ElmoForSequenceClassification, exist_ok=True
@@ -29,11 +33,13 @@ AutoModelForSequenceClassification.register(
 
 __all__ = [
     "ElmoConfig",
+    "ElmoForPreTraining",
     "ElmoForSequenceClassification",
     "ElmoForTokenClassification",
     "ElmoModel",
     "ElmoPreTrainedModel",
     "ElmoState",
     "ElmoTokenizer",
+    "WordVocabulary",
     "__version__",
 ]

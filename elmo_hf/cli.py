@@ -1,15 +1,20 @@
 """The command `elmo-hf`. Each subcommand is a plain function; its signature is its `--help`."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from torch.nn import Module
+from tqdm.auto import tqdm
 
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.source import load_elmo
+from elmo_hf.lm_corpus import Corpus, find_files
+from elmo_hf.word_vocabulary import WordVocabulary
 
 app = typer.Typer(
     name="elmo-hf",
@@ -47,6 +52,39 @@ def info(
         print(f"{name.replace('_', ' '):<{width}}  {fact}")
 
 
+def vocab(
+    files: Annotated[
+        list[str], typer.Argument(help="Text, one tokenised sentence a line; .gz is read too.")
+    ],
+    output_file: Annotated[
+        Path, typer.Option("--output_file", help="The vocabulary file to write.")
+    ] = Path("vocab.txt"),
+    max_size: Annotated[
+        int | None, typer.Option("--max_size", min=3, help="Keep at most so many words.")
+    ] = None,
+    min_count: Annotated[
+        int, typer.Option("--min_count", min=1, help="Keep words seen at least so often.")
+    ] = 1,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
+    ] = False,
+) -> None:
+    """Count the words of a text into a vocabulary for pretraining, most frequent first."""
+    if output_file.exists() and not overwrite:
+        raise FileExistsError(f"{str(output_file)!r} exists; give --overwrite to replace it.")
+    paths = [path for pattern in files for path in find_files(pattern)]
+    counts: Counter[str] = Counter()
+    with tqdm(desc="count", unit="B", unit_scale=True) as bar:
+        corpus = Corpus(paths, counts, bar.update)
+    vocabulary = WordVocabulary.of_counts(counts, max_size, min_count)
+    vocabulary.save(output_file)
+    known = sum(counts[word] for word in vocabulary.words)
+    print(
+        f"{len(vocabulary):,} words, {known / corpus.num_words:.2%} of the text's "
+        f"{corpus.num_words:,}, saved in {output_file}"
+    )
+
+
 def count_parameters(module: Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
@@ -60,7 +98,7 @@ def run(command: Callable) -> None:
         sys.exit(1)
 
 
-for command in (convert, export, info):
+for command in (convert, export, info, vocab):
     app.command()(command)
 
 

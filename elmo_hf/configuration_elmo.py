@@ -45,8 +45,14 @@ class ElmoConfig(PreTrainedConfig):
         Bound of the projected output, or `None`; without a cell projection it has no effect.
     use_skip_connections (`bool`, *optional*, defaults to `True`):
         Whether layers after the first add their input to their output.
+    hidden_dropout (`float`, *optional*, defaults to 0.0):
+        Dropout on what each biLSTM layer reads and, in pretraining, on what the softmax reads.
     lm_vocab_size (`int`, *optional*):
         Words of the language model's softmax; only `ElmoForPreTraining` needs it.
+    lm_begin_id, lm_end_id, lm_unknown_id (`int`, *optional*, default to 0, 1 and 2):
+        Where `<S>`, `</S>` and `<UNK>` stand among these words.
+    num_negative_samples (`int`, *optional*, defaults to 8192):
+        Words that pretraining compares a target with, instead of all; `None` for all.
     output_layer (`str` or `int`, *optional*, defaults to `"mix"`):
         What `last_hidden_state` is: `"mix"` (learned weights), `"mean"`, `"top"`, or the number of
         one layer, where 0 is the token layer.
@@ -89,7 +95,12 @@ class ElmoConfig(PreTrainedConfig):
     cell_clip: float | int | None = 3.0
     projection_clip: float | int | None = 3.0
     use_skip_connections: bool = True
+    hidden_dropout: float | int = 0.0
     lm_vocab_size: int | None = None
+    lm_begin_id: int = 0
+    lm_end_id: int = 1
+    lm_unknown_id: int = 2
+    num_negative_samples: int | None = 8192
     output_layer: str | int = "mix"
     num_output_representations: int = 1
     mix_layer_norm: bool = False
@@ -147,6 +158,11 @@ class ElmoConfig(PreTrainedConfig):
             raise ValueError(
                 f"`lm_vocab_size` is {self.lm_vocab_size} but must be at least 1, or None."
             )
+        if self.num_negative_samples is not None and self.num_negative_samples < 1:
+            raise ValueError(
+                f"`num_negative_samples` is {self.num_negative_samples} but must be at least 1, or "
+                "None."
+            )
 
     def validate_filters(self):
         for pair in self.char_filters:
@@ -191,7 +207,7 @@ class ElmoConfig(PreTrainedConfig):
                 raise ValueError(
                     f"`{name}` is {clip} but must be positive, or None for no clipping."
                 )
-        for name in ("output_dropout", "classifier_dropout"):
+        for name in ("hidden_dropout", "output_dropout", "classifier_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(
                     f"`{name}` is {getattr(self, name)} but must be at least 0 and less than 1."

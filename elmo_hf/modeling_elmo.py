@@ -4,44 +4,40 @@
 What is unusual here:
 - `input_ids` is three-dimensional, (batch, words, characters). The model puts `<S>` and `</S>`
   around each sentence and takes them off again, so every public tensor is aligned with the words.
-- Inside, there is no padding. The live tokens of a batch lie in two streams, one per reading
-  direction, time step by time step and longest sentence first, so that each step multiplies only
-  the rows still alive (`ElmoPacking`).
-- Each distinct word of a batch is encoded once, and only as many of its characters as can matter.
+- Inside, there is no padding, and each distinct word of a batch is encoded once: `layers_elmo`.
 - The LSTM's state is an argument and a result. Nothing is remembered between calls.
 """
 
-from bisect import bisect_left
+import math
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, cast
+from pathlib import Path
+from typing import NamedTuple, Self, cast
 
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import initialization as init
-from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import ModelOutput, SequenceClassifierOutput
 from transformers.modeling_utils import PreTrainedModel
-from transformers.utils import can_return_tuple, logging
+from transformers.utils import cached_file, can_return_tuple, logging
 
-from .characters import BEGIN_SENTENCE, END_SENTENCE, PADDING, boundary_row
+from .characters import BEGIN_SENTENCE, END_SENTENCE, NO_WORD, boundary_row, encode_word
 from .configuration_elmo import ElmoConfig
-from .fast_inference import (
-    CharacterTables,
-    PackedWeight,
-    PairedWeights,
-    SingleWeights,
-    copy_recurrent,
-    pack,
-    read_streams,
-    tabulate,
-    usable,
+from .layers_elmo import (
+    ElmoLayer,
+    ElmoLinear,
+    ElmoPacking,
+    ElmoScalarMix,
+    ElmoTokenEncoder,
+    distinct_rows,
+    normalize,
 )
+from .lm_loss import LOGITS_AT_ONCE, ElmoSoftmax
+from .word_vocabulary import FILE_NAME, SPECIAL_WORDS, WordVocabulary
 
 logger = logging.get_logger(__name__)
-
-# Words of about one length that are convolved together on a CPU.
-WORDS_AT_ONCE = 64
 
 
 @dataclass
@@ -77,6 +73,58 @@ class ElmoModelOutput(ModelOutput):
 
 
 @dataclass
+class ElmoForPreTrainingOutput(ModelOutput):
+    """
+    loss: the mean of the two directions' losses, each the mean of -log P(word) over its words.
+    loss_forward, loss_backward: the two.
+    logits_forward, logits_backward: scores of every word of the vocabulary at each word's place,
+        from what stands left of it and from what stands right of it, (batch, words,
+        lm_vocab_size); only where no labels are given.
+    hidden_states, state: as in [`ElmoModelOutput`]; a stream has no hidden states on words.
+    """
+
+    loss: torch.Tensor | None = None
+    loss_forward: torch.Tensor | None = None
+    loss_backward: torch.Tensor | None = None
+    logits_forward: torch.Tensor | None = None
+    logits_backward: torch.Tensor | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    state: ElmoState | None = None
+
+
+class SentenceScore(NamedTuple):
+    """Natural logarithms of the probabilities that the two directions give to a sentence."""
+
+    # of each word and of `</S>`, from what stands left of it
+    forward: list[float]
+    # of `<S>` and of each word, from what stands right of it
+    backward: list[float]
+
+    @property
+    def perplexity_forward(self) -> float:
+        return math.exp(-sum(self.forward) / len(self.forward))
+
+    @property
+    def perplexity_backward(self) -> float:
+        return math.exp(-sum(self.backward) / len(self.backward))
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean of both directions' mean losses."""
+        return math.sqrt(self.perplexity_forward * self.perplexity_backward)
+
+
+class Substitute(NamedTuple):
+    """A word that fits a place, and the logarithms of its probability there."""
+
+    word: str
+    # the mean of the two directions
+    score: float
+    forward: float
+    backward: float
+
+
+@dataclass
 class ElmoTokenClassifierOutput(ModelOutput):
     """
     loss: cross-entropy over the words whose label is not -100.
@@ -88,101 +136,6 @@ class ElmoTokenClassifierOutput(ModelOutput):
     logits: torch.Tensor | None = None
     hidden_states: tuple[torch.Tensor, ...] | None = None
     state: ElmoState | None = None
-
-
-@dataclass
-class ElmoPacking:
-    """
-    Where the live tokens of a padded batch stand in the streams the LSTMs read.
-
-    A stream lists the first token of every sentence, then the second of every sentence that has
-    one, and so on, longest sentence first, with `<S>` and `</S>`. The backward stream does the same
-    with each sentence turned round, so both directions have as many live rows at each step.
-    """
-
-    # live rows at each time step
-    batch_sizes: list[int]
-    # (batch,) the sentences, longest first
-    order: torch.Tensor
-    # (words,) place of each live word in the flattened (batch, words) grid
-    words: torch.Tensor
-    # (tokens,) what stands at each place of the forward stream: the number of a live word, or
-    # len(words) for `<S>` and len(words) + 1 for `</S>`
-    tokens: torch.Tensor
-    # (tokens,) the same token's place in the backward stream; applied twice it changes nothing
-    reverse: torch.Tensor
-    # (tokens,) the same token's place in the flattened (batch, words + 2) grid with the boundaries
-    cells: torch.Tensor
-
-    @classmethod
-    def of(cls, mask: torch.Tensor) -> "ElmoPacking":
-        """The packing of the words where `mask` (batch, words) is set; padding may be anywhere."""
-        # On the host: the time loop needs the sizes there, and the arithmetic is tiny.
-        device, mask = mask.device, mask.cpu()
-        num_sentences, width = mask.shape
-        lengths = mask.sum(dim=1)
-        words = mask.flatten().nonzero().squeeze(1)
-        order = lengths.argsort(descending=True, stable=True)
-        ends = lengths[order] + 1  # the time of `</S>`
-        num_steps = int(ends[0]) + 1
-        ascending = ends.flip(0).tolist()
-        batch_sizes = [num_sentences - bisect_left(ascending, time) for time in range(num_steps)]
-
-        time, rank = (torch.arange(num_steps).unsqueeze(1) <= ends).nonzero(as_tuple=True)
-        sentence, end = order[rank], ends[rank]  # (tokens,)
-        starts = torch.tensor([0, *batch_sizes]).cumsum(0)
-        reverse = starts[end - time] + rank
-
-        first_word = lengths.cumsum(0) - lengths
-        is_begin, is_end = time == 0, time == end
-        is_word = ~(is_begin | is_end)
-        tokens = first_word[sentence] + time - 1
-        tokens[is_begin], tokens[is_end] = len(words), len(words) + 1
-
-        # `<S>` stands just before its sentence's first word and `</S>` just after the last one
-        numbers = torch.arange(width).expand_as(mask)
-        first = numbers.masked_fill(~mask, width).amin(dim=1) if width else lengths
-        last = numbers.masked_fill(~mask, -1).amax(dim=1) if width else lengths - 1
-        columns = torch.zeros_like(time)
-        columns[is_begin] = first.masked_fill(lengths == 0, 0)[sentence[is_begin]]
-        columns[is_end] = last[sentence[is_end]] + 2
-        columns[is_word] = words[tokens[is_word]] % max(width, 1) + 1
-        cells = sentence * (width + 2) + columns
-
-        on_device = (index.to(device) for index in (order, words, tokens, reverse, cells))
-        return cls(batch_sizes, *on_device)
-
-    def unpack(
-        self, stream: torch.Tensor, grid_shape: torch.Size, boundaries: bool
-    ) -> torch.Tensor:
-        """A forward stream (tokens, size) as (batch, words, size), zeros where there is no word."""
-        batch, words = grid_shape
-        if boundaries:
-            grid = stream.new_zeros(batch * (words + 2), stream.shape[1])
-            return grid.index_copy(0, self.cells, stream).view(batch, words + 2, -1)
-        is_word = self.tokens < len(self.words)
-        grid = stream.new_zeros(batch * words, stream.shape[1])
-        places = self.words[self.tokens[is_word]]
-        return grid.index_copy(0, places, stream[is_word]).view(batch, words, stream.shape[1])
-
-
-def distinct_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """
-    The distinct rows of `rows` (n, characters), and for each row its number among them.
-
-    Sorting one hash a row is far cheaper than sorting rows. Whether two different rows share a hash
-    is checked, and then every row counts as distinct, so the result is always right.
-    """
-    # a polynomial hash that wraps around at 64 bits; the base is odd and has no other meaning
-    powers = [pow(0x9E3779B97F4A7C15, power, 1 << 64) for power in range(1, rows.shape[1] + 1)]
-    signed = [power - (1 << 64) if power >> 63 else power for power in powers]
-    hashes = ((rows + 1) * torch.tensor(signed, device=rows.device)).sum(dim=1)
-    values, number = hashes.unique(return_inverse=True)
-    everyone = torch.arange(len(rows), device=rows.device)
-    distinct = rows[torch.empty_like(values).scatter_(0, number, everyone)]
-    if torch.equal(distinct[number], rows):
-        return distinct, number
-    return rows, everyone
 
 
 def one_input(input_ids: torch.Tensor | None, inputs_embeds: torch.Tensor | None) -> torch.Tensor:
@@ -204,304 +157,6 @@ def word_mask(given: torch.Tensor, attention_mask: torch.Tensor | None) -> torch
             f"{tuple(given.shape[:2])} sentences and words."
         )
     return attention_mask.bool()
-
-
-class ElmoLinear(nn.Linear):
-    """
-    A linear layer that knows what it is for, and may have a packed copy of its weight.
-
-    transformers initialises only the leaves of a model outside its own package, never the module
-    that holds them, so the leaf itself must know how it starts.
-    """
-
-    packed: PackedWeight | None = None
-
-    def __init__(self, in_features: int, out_features: int, role: str, bias: bool = True):
-        self.role = role
-        super().__init__(in_features, out_features, bias=bias)
-
-    def prepare(self, wanted: bool):
-        """Makes or drops the packed copy."""
-        # the recurrent weights and the projections are copied by the layer, for both directions
-        wanted = wanted and self.role not in ("recurrent", "cell_projection")
-        self.packed = pack(self.weight) if wanted else None
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        packed = usable(self.packed, self.weight) if len(input) < PackedWeight.MANY_ROWS else None
-        return super().forward(input) if packed is None else packed.matrix(input, self.bias)
-
-
-class ElmoConvolution(nn.Conv1d):
-    """
-    A convolution over a word's characters, (words, channels, characters) as usual.
-
-    torch's own is slow on a CPU for so few channels; one matrix product over all windows is not.
-    """
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if input.device.type != "cpu" or torch.compiler.is_exporting():
-            return super().forward(input)
-        words, channels, _ = input.shape
-        (width,) = self.kernel_size
-        flat = input.transpose(1, 2).reshape(words, -1)
-        windows = flat.unfold(1, width * channels, channels)  # (words, positions, width * channels)
-        kernel = self.weight.transpose(1, 2).reshape(self.out_channels, -1)
-        convolved = nn.functional.linear(windows.flatten(0, 1), kernel, self.bias)
-        return convolved.view(words, -1, self.out_channels).transpose(1, 2)
-
-
-class ElmoHighway(nn.Module):
-    """y = g * relu(T x) + (1 - g) * x with g = sigmoid(C x); bilm-tf calls this gate "carry"."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.carry = ElmoLinear(width, width, role="carry")
-        self.transform = ElmoLinear(width, width, role="transform")
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        gate = torch.sigmoid(self.carry(hidden))
-        return torch.lerp(hidden, torch.relu(self.transform(hidden)), gate)
-
-
-class ElmoTokenEncoder(nn.Module):
-    """A word's characters -> convolutions -> maximum over positions -> highways -> projection."""
-
-    def __init__(self, config: ElmoConfig):
-        super().__init__()
-        size, filters = config.char_embedding_size, config.char_filters
-        self.char_embeddings = nn.Embedding(config.vocab_size, size, padding_idx=0)
-        self.convolutions = nn.ModuleList(
-            ElmoConvolution(size, count, width) for width, count in filters
-        )
-        self.widest_filter = max(width for width, _ in filters)
-        self.activation = torch.tanh if config.char_activation == "tanh" else torch.relu
-        highways = range(config.num_highway_layers)
-        self.highways = nn.ModuleList(ElmoHighway(config.num_filters) for _ in highways)
-        self.projection = None
-        # all published models have it; bilm-tf leaves it out where the filters have this width
-        if config.use_char_projection:
-            role = "char_projection"
-            self.projection = ElmoLinear(config.num_filters, config.projection_size, role=role)
-        self.tables: CharacterTables | None = None
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Vectors (words, projection_size) of rows of character ids, (words, characters)."""
-        # Past the longest word there is only padding. One window of nothing but padding stays for
-        # every filter, because the maximum may be there; more of them would only repeat it. Short
-        # words go together, so that few of them are as long as the longest beside them.
-        places = torch.arange(1, rows.shape[1] + 1, device=rows.device)
-        lengths, order = ((rows != PADDING) * places).amax(dim=1).sort()
-        # a GPU would rather do all at once
-        size = WORDS_AT_ONCE if rows.device.type == "cpu" else len(rows)
-        tables = usable(self.tables, *self.table_weights())
-        pooled = []
-        for some, ascending in zip(order.split(size), lengths.split(size), strict=True):
-            longest = int(ascending[-1])
-            if tables is None:
-                embedded = self.char_embeddings(rows[some, : longest + self.widest_filter])
-                pooled.append(self.pool(embedded))
-            else:
-                biases = [cast(torch.Tensor, conv.bias) for conv in self.convolutions]
-                pooled.append(self.activation(tables.pool(rows[some], longest, biases)))
-        return self.project(torch.cat(pooled)[order.argsort()])
-
-    def encode_embedded(self, embedded: torch.Tensor) -> torch.Tensor:
-        """The same from embedded characters, (words, characters, char_embedding_size)."""
-        return self.project(self.pool(embedded))
-
-    def pool(self, embedded: torch.Tensor) -> torch.Tensor:
-        """(words, characters, char_embedding_size) -> (words, num_filters)."""
-        channels = embedded.transpose(1, 2)
-        # pool before the activation: relu and tanh are monotonic, so the result is the same
-        pooled = [convolution(channels).amax(dim=-1) for convolution in self.convolutions]
-        return self.activation(torch.cat(pooled, dim=-1))
-
-    def project(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(words, num_filters) -> (words, projection_size)."""
-        for highway in self.highways:
-            hidden = highway(hidden)
-        return hidden if self.projection is None else self.projection(hidden)
-
-    def prepare(self, wanted: bool):
-        """Makes or drops the tables that stand for the convolutions."""
-        self.tables = tabulate(*self.table_weights()) if wanted else None
-
-    def table_weights(self) -> list[torch.Tensor]:
-        """What the tables are made of; nothing when an adapter stands in a module's place."""
-        if type(self.char_embeddings) is not nn.Embedding:
-            return []
-        kernels = [conv.weight for conv in self.convolutions if isinstance(conv, ElmoConvolution)]
-        if len(kernels) < len(self.convolutions):
-            return []
-        return [self.char_embeddings.weight, *kernels]
-
-
-class ElmoLstmCell(nn.Module):
-    """
-    An LSTM in one direction, with clipped memory cell and clipped, projected output.
-
-    The gates lie in the order input, forget, output, candidate: one sigmoid serves the first three.
-    """
-
-    def __init__(self, config: ElmoConfig):
-        super().__init__()
-        size, width = config.cell_size, config.projection_size
-        self.cell_size = size
-        self.cell_clip = config.cell_clip
-        # as in TensorFlow, what is not projected is not clipped either
-        self.projection_clip = config.projection_clip if config.use_cell_projection else None
-        # the bias sits on the input side, whose product is made for all time steps at once
-        self.input_linear = ElmoLinear(width, 4 * size, role="gates")
-        self.recurrent_linear = ElmoLinear(width, 4 * size, role="recurrent", bias=False)
-        self.projection = None
-        # all published models have it; bilm-tf leaves it out where the cell has this width
-        if config.use_cell_projection:
-            self.projection = ElmoLinear(size, width, role="cell_projection", bias=False)
-
-    def forward(
-        self,
-        inputs: torch.Tensor,
-        batch_sizes: list[int],
-        state: tuple[torch.Tensor, torch.Tensor] | None,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """
-        Reads a stream from what `input_linear` made of it, (tokens, 4 * cell_size), and the
-        state, (1, batch, projection_size) and (1, batch, cell_size), or zeros; returns its outputs
-        as a stream, and the state of each sentence after its last token.
-        """
-        output, cell = (None, None) if state is None else (part[0] for part in state)
-        outputs, ended = [], []
-        for gates, alive in zip(inputs.split(batch_sizes), batch_sizes, strict=True):
-            if output is not None and cell is not None:
-                if alive < len(output):
-                    ended.append((output[alive:], cell[alive:]))
-                    output, cell = output[:alive], cell[:alive]
-                gates = gates + self.recurrent_linear(output)  # (alive, 4 * cell_size)
-            sigmoids, candidate = gates.split([3 * self.cell_size, self.cell_size], dim=1)
-            input_gate, forget_gate, output_gate = torch.sigmoid(sigmoids).chunk(3, dim=1)
-            kept = 0.0 if cell is None else forget_gate * cell
-            cell = input_gate * torch.tanh(candidate) + kept
-            if self.cell_clip is not None:
-                cell = cell.clamp(-self.cell_clip, self.cell_clip)
-            output = output_gate * torch.tanh(cell)  # (alive, cell_size)
-            if self.projection is not None:
-                output = self.projection(output)  # (alive, projection_size)
-            if self.projection_clip is not None:
-                output = output.clamp(-self.projection_clip, self.projection_clip)
-            outputs.append(output)
-        # sentences end shortest first, and the shortest comes last
-        finals = zip((output, cell), *reversed(ended), strict=True)
-        final_output, final_cell = (torch.cat(parts).unsqueeze(0) for parts in finals)
-        return torch.cat(outputs).unsqueeze(0), final_output, final_cell
-
-
-class ElmoLayer(GradientCheckpointingLayer):
-    """One LSTM per direction. They never see each other: they meet only in the hidden states."""
-
-    def __init__(self, config: ElmoConfig, layer_index: int):
-        super().__init__()
-        self.forward_cell = ElmoLstmCell(config)
-        self.backward_cell = ElmoLstmCell(config)
-        # all published models have skip connections; bilm-tf's own test fixture has not
-        self.use_skip_connection = config.use_skip_connections and layer_index > 0
-        # fast copies of weights, by the directions they serve
-        self.copies: dict[tuple[int, ...], PairedWeights | SingleWeights] = {}
-
-    def forward(
-        self,
-        forward_rows: torch.Tensor,
-        backward_rows: torch.Tensor,
-        places: tuple[torch.Tensor | None, torch.Tensor | None],
-        batch_sizes: list[int],
-        state: tuple[torch.Tensor, torch.Tensor] | None,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """
-        Reads each direction's stream, its `rows[places]`, or its rows themselves; returns the two
-        streams it makes of them, and the state after them: (2, batch, projection_size) and
-        (2, batch, cell_size), as the one given.
-        """
-        rows = (forward_rows, backward_rows)
-        read = [
-            self.read(directions, copy, rows, places, batch_sizes, state)
-            for directions, copy in self.usable_copies().items()
-        ]
-        streams, outputs, memories = (torch.cat(parts) for parts in zip(*read, strict=True))
-        if self.use_skip_connection:
-            # added to what is handed on, never to what the LSTMs themselves remember
-            return streams[0] + forward_rows, streams[1] + backward_rows, outputs, memories
-        return streams[0], streams[1], outputs, memories
-
-    def read(
-        self,
-        directions: tuple[int, ...],
-        copy: PairedWeights | SingleWeights | None,
-        rows: tuple[torch.Tensor, torch.Tensor],
-        places: tuple[torch.Tensor | None, torch.Tensor | None],
-        batch_sizes: list[int],
-        state: tuple[torch.Tensor, torch.Tensor] | None,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The same for one direction, or for both by their fast copy; the axis in front counts."""
-        cells = [(self.forward_cell, self.backward_cell)[direction] for direction in directions]
-        streams = [rows[direction] for direction in directions]
-        index = [places[direction] for direction in directions]
-        if state is not None:
-            state = (state[0][list(directions)], state[1][list(directions)])
-        if copy is None:
-            # each distinct row is multiplied once, however often it stands in the stream
-            inputs = cells[0].input_linear(streams[0])
-            return cells[0](inputs if index[0] is None else inputs[index[0]], batch_sizes, state)
-        linears = [cell.input_linear for cell in cells]
-        clips = (cells[0].cell_clip, cells[0].projection_clip)
-        return read_streams(linears, streams, index, batch_sizes, state, copy, *clips)
-
-    def prepare(self, wanted: bool):
-        """Makes or drops the fast copies of the weights."""
-        weights = self.recurrent_weights()
-        self.copies = copy_recurrent(*weights) if wanted and weights is not None else {}
-
-    def usable_copies(self) -> dict[tuple[int, ...], PairedWeights | SingleWeights | None]:
-        """The directions that are read together, and their fast copy, if there is a usable one."""
-        weights = self.recurrent_weights()
-        if (
-            weights is not None
-            and self.copies
-            and all(
-                usable(copy, *(part[d] for part in weights if part for d in directions))
-                for directions, copy in self.copies.items()
-            )
-        ):
-            return {**self.copies}
-        return {(0,): None, (1,): None}
-
-    def recurrent_weights(self) -> tuple[list[torch.Tensor], list[torch.Tensor]] | None:
-        """Recurrent weights and projections; None when an adapter stands in a module's place."""
-        cells = (self.forward_cell, self.backward_cell)
-        recurrent = [cell.recurrent_linear for cell in cells]
-        projections = [cell.projection for cell in cells if cell.projection is not None]
-        if not all(isinstance(linear, ElmoLinear) for linear in (*recurrent, *projections)):
-            return None
-        return [linear.weight for linear in recurrent], [linear.weight for linear in projections]
-
-
-class ElmoScalarMix(nn.Module):
-    """gamma * sum_j softmax(scalars)_j h_j, over the token layer and each biLSTM layer."""
-
-    def __init__(self, config: ElmoConfig):
-        super().__init__()
-        self.scalars = nn.Parameter(torch.empty(config.num_hidden_layers + 1))
-        self.gamma = nn.Parameter(torch.empty(1))
-
-    def forward(self, layers: list[torch.Tensor]) -> torch.Tensor:
-        weights = self.scalars.softmax(dim=0)
-        mixed = torch.zeros_like(layers[0])
-        for weight, layer in zip(weights, layers, strict=True):
-            mixed = mixed + weight * layer
-        return self.gamma * mixed
-
-
-def normalize(layers: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Zero mean and unit variance over all live tokens, boundaries included, as in AllenNLP."""
-    return [nn.functional.layer_norm(layer, layer.shape, eps=1e-13) for layer in layers]
 
 
 class ElmoPreTrainedModel(PreTrainedModel):
@@ -529,6 +184,8 @@ class ElmoPreTrainedModel(PreTrainedModel):
                 init.uniform_(module.weight, -0.05, 0.05)
             else:
                 init.normal_(module.weight, std=module.weight[0].numel() ** -0.5)
+        elif isinstance(module, ElmoSoftmax):
+            init.normal_(module.weight, std=module.in_features**-0.5)
         elif isinstance(module, ElmoLinear):
             self._init_linear(module)
 
@@ -631,10 +288,7 @@ class ElmoModel(ElmoPreTrainedModel):
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
         mask = word_mask(given, attention_mask)
-        packing = ElmoPacking.of(mask)
-        rows, number = self.embed_tokens(given, packing)
-        places = (number[packing.tokens], number[packing.tokens[packing.reverse]])
-        layers, new_state = self.run_layers(rows, places, packing, state)
+        packing, layers, new_state = self.read_sentences(given, mask, state)
 
         def unpack(streams: list[torch.Tensor]) -> list[torch.Tensor]:
             boundaries = keep_sentence_boundaries
@@ -649,6 +303,32 @@ class ElmoModel(ElmoPreTrainedModel):
             representations=representations,
             state=new_state,
         )
+
+    def read_sentences(
+        self, given: torch.Tensor, mask: torch.Tensor, state: ElmoState | None
+    ) -> tuple[ElmoPacking, list[torch.Tensor], ElmoState]:
+        """All layers of whole sentences as forward streams, `<S>` and `</S>` included."""
+        packing = ElmoPacking.of(mask)
+        rows, number = self.embed_tokens(given, packing)
+        places = (number[packing.tokens], number[packing.tokens[packing.reverse]])
+        return packing, *self.run_layers(rows, places, packing, state)
+
+    def read_streams(
+        self, forward_ids: torch.Tensor, backward_ids: torch.Tensor, state: ElmoState | None
+    ) -> tuple[torch.Tensor, ElmoState]:
+        """
+        The top layer of two packed streams, each (batch, steps, characters) in its own reading
+        order, with the boundary rows inside: (steps * batch, hidden_size), time steps first.
+        """
+        for ids in (forward_ids, backward_ids):
+            self.check_shape(ids, dimensions=3)
+        batch, steps, _ = forward_ids.shape
+        packing = ElmoPacking.of_streams(batch, steps, forward_ids.device)
+        both = torch.cat([ids.transpose(0, 1).flatten(0, 1) for ids in (forward_ids, backward_ids)])
+        distinct, number = distinct_rows(both)
+        places = (number[: batch * steps], number[batch * steps :])
+        layers, state = self.run_layers(self.token_encoder(distinct), places, packing, state)
+        return layers[-1], state
 
     def check_shape(self, given: torch.Tensor, dimensions: int):
         characters = self.config.max_characters_per_token
@@ -684,7 +364,7 @@ class ElmoModel(ElmoPreTrainedModel):
         state: ElmoState | None,
     ) -> tuple[list[torch.Tensor], ElmoState]:
         """All layers, each (tokens, hidden_size) as a forward stream, and the state after them."""
-        layers = [rows[places[0]].repeat(1, 2)]
+        layers = [torch.cat([rows[places[0]], rows[places[1]][packing.reverse]], dim=-1)]
         new_outputs, new_cells = [], []
         device = rows.device
         forward, backward = rows, rows
@@ -746,6 +426,266 @@ class ElmoModel(ElmoPreTrainedModel):
                 return state
         logger.warning(f"The state still changes by {change:.1e} after {max_rounds} rounds.")
         return state
+
+
+class ElmoForPreTraining(ElmoPreTrainedModel):
+    """
+    The biLM as a language model: each direction predicts the word it reads next.
+
+    The forward LSTM reads `<S> w1 .. wn` and predicts `w1 .. wn </S>`; the backward one reads
+    `</S> wn .. w1` and predicts `wn .. w1 <S>`. Both share one softmax over words. `vocabulary`
+    holds these words; it is saved and loaded with the model.
+    """
+
+    def __init__(self, config: ElmoConfig):
+        super().__init__(config)
+        if config.lm_vocab_size is None:
+            raise ValueError("`lm_vocab_size` is None; a language model needs to know its words.")
+        self.elmo = ElmoModel(config, add_scalar_mix=False)
+        self.dropout = nn.Dropout(config.hidden_dropout)
+        self.softmax = ElmoSoftmax(config.projection_size, config.lm_vocab_size)
+        self.vocabulary: WordVocabulary | None = None
+        self.post_init()
+
+    @property
+    def num_negatives(self) -> int | None:
+        """Words a target is compared with in training; None for all of them."""
+        count, vocab_size = self.config.num_negative_samples, self.softmax.out_features
+        # to draw most of a vocabulary costs more than to use all of it
+        if count is not None and 2 * count >= vocab_size:
+            logger.warning_once(
+                f"{vocab_size} words are few beside {count} negative samples: training uses the "
+                "full softmax."
+            )
+            return None
+        return count
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        input_ids_backward: torch.Tensor | None = None,
+        labels_backward: torch.Tensor | None = None,
+        state: ElmoState | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs,
+    ) -> ElmoForPreTrainingOutput:
+        r"""
+        input_ids (`(batch, words, characters)`):
+            Whole sentences, to which the model adds `<S>` and `</S>`; or, with
+            `input_ids_backward`, a packed stream that has them inside.
+        labels (`(batch, words)`, *optional*):
+            The words' numbers, for sentences; the next words' numbers, for a stream. -100 counts
+            for nothing.
+        input_ids_backward, labels_backward (*optional*):
+            The backward direction's own stream, in its reading order, and the words that come next
+            in it. In training mode negative words may be sampled; otherwise the softmax is full.
+        """
+        if input_ids_backward is None:
+            return self.read_sentences(
+                input_ids, attention_mask, labels, state, output_hidden_states
+            )
+        if labels is None or labels_backward is None:
+            raise ValueError("Streams need both `labels` and `labels_backward`.")
+        hidden, new_state = self.elmo.read_streams(input_ids, input_ids_backward, state)
+        # time steps first, as the streams lie
+        targets = (labels.T.flatten(), labels_backward.T.flatten())
+        losses = [
+            self.mean_loss(half, goal)
+            for half, goal in zip(hidden.chunk(2, dim=-1), targets, strict=True)
+        ]
+        return pretraining_output(losses, new_state)
+
+    def mean_loss(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Mean -log P(target) of one direction."""
+        negatives = self.num_negatives if self.training else None
+        losses = self.softmax.losses(self.dropout(hidden), targets, negatives)
+        return losses.sum() / (targets >= 0).sum().clamp(min=1)
+
+    def read_sentences(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        labels: torch.Tensor | None,
+        state: ElmoState | None,
+        output_hidden_states: bool | None,
+    ) -> ElmoForPreTrainingOutput:
+        if output_hidden_states is None:
+            output_hidden_states = self.config.output_hidden_states
+        mask, packing, layers, new_state = self.read(input_ids, attention_mask, state)
+        if labels is None:
+            logits = [
+                self.softmax(align(hidden, goal, packing, mask)) * mask.unsqueeze(-1)
+                for hidden, goal in predictions(layers[-1], packing)
+            ]
+            output = ElmoForPreTrainingOutput(
+                logits_forward=logits[0], logits_backward=logits[1], state=new_state
+            )
+        else:
+            words = self.token_numbers(labels, packing)
+            losses = [
+                self.mean_loss(hidden, words[goal])
+                for hidden, goal in predictions(layers[-1], packing)
+            ]
+            output = pretraining_output(losses, new_state)
+        if output_hidden_states:
+            output.hidden_states = tuple(
+                packing.unpack(layer, mask.shape, boundaries=False) for layer in layers
+            )
+        return output
+
+    def read(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        state: ElmoState | None = None,
+    ) -> tuple[torch.Tensor, ElmoPacking, list[torch.Tensor], ElmoState]:
+        """Whole sentences: where there are words, and all layers as forward streams."""
+        self.elmo.check_shape(input_ids, dimensions=3)
+        mask = word_mask(input_ids, attention_mask)
+        return mask, *self.elmo.read_sentences(input_ids, mask, state)
+
+    def token_numbers(self, labels: torch.Tensor, packing: ElmoPacking) -> torch.Tensor:
+        """The number in the vocabulary of each token of the forward stream."""
+        boundaries = labels.new_tensor([self.config.lm_begin_id, self.config.lm_end_id])
+        return torch.cat([labels.flatten()[packing.words], boundaries])[packing.tokens]
+
+    @torch.no_grad()
+    def score(
+        self, sentences: Sequence[Sequence[str]], batch_size: int = 32
+    ) -> list[SentenceScore]:
+        """
+        How probable each word of tokenised sentences is for each direction, by the full softmax.
+
+        Every sentence is read by itself. A word the vocabulary lacks counts as `<UNK>`.
+        """
+        self.eval()
+        vocabulary = self.known_words()
+        scores = []
+        for start in range(0, len(sentences), batch_size):
+            some = [list(words) for words in sentences[start : start + batch_size]]
+            input_ids, labels = self.encode(some, vocabulary)
+            mask, packing, layers, _ = self.read(input_ids, labels >= 0)
+            numbers = self.token_numbers(labels, packing)
+            grids = []
+            for hidden, goal in predictions(layers[-1], packing):
+                chances = -self.softmax.losses(hidden, numbers[goal]).unsqueeze(1)
+                grids.append(align(chances, goal, packing, mask, boundaries=True).squeeze(-1))
+            for words, forward, backward in zip(some, *(g.tolist() for g in grids), strict=True):
+                # the columns are `<S>`, the words, `</S>`
+                size = len(words)
+                scores.append(SentenceScore(forward[1 : size + 2], backward[: size + 1]))
+        return scores
+
+    @torch.no_grad()
+    def substitutes(self, sentence: Sequence[str], k: int = 10) -> list[list[Substitute]]:
+        """The `k` words that fit best at each place, by what stands left and right of it."""
+        self.eval()
+        vocabulary = self.known_words()
+        input_ids, labels = self.encode([list(sentence)], vocabulary)
+        mask, packing, layers, _ = self.read(input_ids, labels >= 0)
+        forward, backward = (
+            align(*part, packing, mask)[0] for part in predictions(layers[-1], packing)
+        )
+        specials = [vocabulary.number(word) for word in SPECIAL_WORDS]
+        places = max(1, LOGITS_AT_ONCE // self.softmax.out_features)
+        found = []
+        for left, right in zip(forward.split(places), backward.split(places), strict=True):
+            chances = [self.softmax(hidden).log_softmax(dim=-1) for hidden in (left, right)]
+            mean = (chances[0] + chances[1]) / 2
+            mean[:, specials] = float("-inf")
+            best, numbers = mean.topk(min(k, len(vocabulary) - len(specials)))
+            parts = [best, *(chance.gather(1, numbers) for chance in chances)]
+            for chosen, *values in zip(numbers.tolist(), *(p.tolist() for p in parts), strict=True):
+                found.append(
+                    [
+                        Substitute(vocabulary.words[number], *value)
+                        for number, *value in zip(chosen, *values, strict=True)
+                    ]
+                )
+        return found
+
+    def known_words(self) -> WordVocabulary:
+        if self.vocabulary is None:
+            raise ValueError(
+                "This model has no vocabulary: set `model.vocabulary = WordVocabulary.load(FILE)`."
+            )
+        return self.vocabulary
+
+    def encode(
+        self, sentences: list[list[str]], vocabulary: WordVocabulary
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Character ids and word numbers of tokenised sentences, padded with zeros and -100."""
+        width, longest = self.config.max_characters_per_token, max(map(len, sentences))
+        input_ids = torch.full((len(sentences), longest, width), NO_WORD)
+        labels = torch.full((len(sentences), longest), -100)
+        for number, words in enumerate(sentences):
+            if words:
+                rows = [encode_word(word, width) for word in words]
+                input_ids[number, : len(words)] = torch.tensor(rows)
+                labels[number, : len(words)] = torch.tensor([*map(vocabulary.number, words)])
+        return input_ids.to(self.device), labels.to(self.device)
+
+    def save_pretrained(self, save_directory: str | os.PathLike, *args, **kwargs):
+        super().save_pretrained(save_directory, *args, **kwargs)
+        if self.vocabulary is not None:
+            self.vocabulary.save(Path(save_directory) / FILE_NAME)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *args, **kwargs):
+        loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
+        # with `output_loading_info` there is more than the model
+        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        hub = {name: kwargs[name] for name in HUB_ARGUMENTS if name in kwargs}
+        path = cached_file(
+            pretrained_model_name_or_path,
+            FILE_NAME,
+            _raise_exceptions_for_missing_entries=False,
+            **hub,
+        )
+        if path is not None:
+            model.vocabulary = WordVocabulary.load(path)
+        return loaded
+
+
+# what `from_pretrained` is told about a repository, for the vocabulary beside the weights
+HUB_ARGUMENTS = (
+    "cache_dir",
+    "force_download",
+    "local_files_only",
+    "revision",
+    "subfolder",
+    "token",
+)
+
+
+def pretraining_output(losses: list[torch.Tensor], state: ElmoState) -> ElmoForPreTrainingOutput:
+    forward, backward = losses
+    return ElmoForPreTrainingOutput((forward + backward) / 2, forward, backward, state=state)
+
+
+def predictions(top: torch.Tensor, packing: ElmoPacking) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """For each direction: the vectors that predict a token, and these tokens' places."""
+    forward, backward = top.chunk(2, dim=-1)
+    # what stands before a token predicts it, and so does what stands after it
+    return [
+        (forward[packing.current], packing.following),
+        (backward[packing.following], packing.current),
+    ]
+
+
+def align(
+    stream: torch.Tensor,
+    places: torch.Tensor,
+    packing: ElmoPacking,
+    mask: torch.Tensor,
+    boundaries: bool = False,
+) -> torch.Tensor:
+    """Rows that belong at `places` of the forward stream, on the (batch, words) grid."""
+    everywhere = stream.new_zeros(len(packing.tokens), stream.shape[1])
+    return packing.unpack(everywhere.index_copy(0, places, stream), mask.shape, boundaries)
 
 
 def read_words(
@@ -897,6 +837,7 @@ def pool_words(hidden: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.
 
 
 __all__ = [
+    "ElmoForPreTraining",
     "ElmoForSequenceClassification",
     "ElmoForTokenClassification",
     "ElmoModel",

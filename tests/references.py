@@ -5,15 +5,20 @@ Run as a script to fetch everything: `python tests/references.py`.
 """
 
 import importlib.metadata
+import importlib.util
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import unittest.mock
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "references"
 ALLENNLP = "0.9.0"
+ALLENNLP_FILES = ("allennlp/tests/fixtures/elmo", "allennlp/modules/sampled_softmax_loss.py")
 TRANSFORMERS = importlib.metadata.version("transformers")
 
 # The sdist has the top-level suites but not these three modules and one text that they import.
@@ -59,20 +64,38 @@ def _publish(built: Path, final: Path) -> Path:
     return final
 
 
-def allennlp_fixtures() -> Path:
-    """AllenNLP's ELMo fixture: weights, options, sentences and TensorFlow's embeddings of them."""
+def _allennlp() -> Path:
+    """The files of AllenNLP's wheel that tests compare with."""
     final = CACHE / f"allennlp-{ALLENNLP}"
-    inside = "allennlp/tests/fixtures/elmo"
-    if not final.exists():
+    if not all((final / name).exists() for name in ALLENNLP_FILES):
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             with zipfile.ZipFile(_pip_download(f"allennlp=={ALLENNLP}", folder)) as wheel:
                 built = Path(folder) / "built"
-                wheel.extractall(
-                    built, [name for name in wheel.namelist() if name.startswith(inside + "/")]
-                )
+                names = [name for name in wheel.namelist() if name.startswith(ALLENNLP_FILES)]
+                wheel.extractall(built, names)
+            shutil.rmtree(final, ignore_errors=True)
             _publish(built, final)
-    return final / inside
+    return final
+
+
+def allennlp_fixtures() -> Path:
+    """AllenNLP's ELMo fixture: weights, options, sentences and TensorFlow's embeddings of them."""
+    return _allennlp() / ALLENNLP_FILES[0]
+
+
+def allennlp_sampled_softmax() -> ModuleType:
+    """AllenNLP's port of TensorFlow's sampled softmax, without the rest of AllenNLP."""
+    checks = ModuleType("allennlp.common.checks")
+    checks.ConfigurationError = ValueError  # type: ignore[attr-defined]
+    parents = {name: ModuleType(name) for name in ("allennlp", "allennlp.common")}
+    spec = importlib.util.spec_from_file_location(
+        "sampled_softmax", _allennlp() / ALLENNLP_FILES[1]
+    )
+    module = importlib.util.module_from_spec(spec)
+    with unittest.mock.patch.dict(sys.modules, {**parents, checks.__name__: checks}):
+        spec.loader.exec_module(module)
+    return module
 
 
 def transformers_suites() -> Path:

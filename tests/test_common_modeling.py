@@ -24,6 +24,7 @@ from tests.test_training_mixin import TrainingTesterMixin
 
 from elmo_hf import (
     ElmoConfig,
+    ElmoForPreTraining,
     ElmoForSequenceClassification,
     ElmoForTokenClassification,
     ElmoModel,
@@ -31,6 +32,11 @@ from elmo_hf import (
 
 # The suites know a model's heads by name, from tables of the models inside transformers.
 suite.MODEL_MAPPING_NAMES = {**suite.MODEL_MAPPING_NAMES, "elmo": "ElmoModel"}
+# by this table the biLM gets a label for each word
+suite.MODEL_FOR_MASKED_LM_MAPPING_NAMES = {
+    **suite.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    "elmo": "ElmoForPreTraining",
+}
 suite.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES = {
     **suite.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES,
     "elmo": "ElmoForTokenClassification",
@@ -52,7 +58,7 @@ class ElmoModelTester:
 
     def get_config(self):
         # dropout would keep the training test from overfitting
-        return tiny_config(classifier_dropout=0.0)
+        return tiny_config(classifier_dropout=0.0, lm_vocab_size=30)
 
     def prepare_config_and_inputs_for_common(self):
         config = self.get_config()
@@ -64,7 +70,12 @@ class ElmoModelTester:
 
 
 class ElmoModelTest(ModelTesterMixin, TrainingTesterMixin, unittest.TestCase):
-    all_model_classes = (ElmoModel, ElmoForTokenClassification, ElmoForSequenceClassification)
+    all_model_classes = (
+        ElmoModel,
+        ElmoForTokenClassification,
+        ElmoForSequenceClassification,
+        ElmoForPreTraining,
+    )
     # no attention anywhere in ELMo
     has_attentions = False
     # 262 character ids are part of the file format

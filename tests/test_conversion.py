@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import random_arrays, tiny_config, tokenize, write_model
 
-from elmo_hf import ElmoModel, ElmoTokenizer
+from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion import convert_allennlp_to_hf, tensor_ops
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.key_map import RULES, _match, rule_for_key, rule_for_name
 from elmo_hf.conversion.options_map import config_from_options, options_from_config
+from elmo_hf.conversion.weights_file import open_weights, write_weights
 
 
 def read_all(path):
@@ -162,8 +163,8 @@ def test_projections_may_be_there_although_the_widths_agree(tmp_path):
 def test_other_places_of_the_two_files(tmp_path, form):
     options, weights = write_model(tmp_path / "in", tiny_config())
     options.rename(tmp_path / "in" / "elmo_2x12_options.json")
-    (tmp_path / "in" / "elmo_softmax_weights.hdf5").touch()
-    (tmp_path / "in" / "vocab.txt").write_text("<S>\n</S>\n<UNK>\n")
+    write_weights(tmp_path / "in" / "elmo_softmax_weights.hdf5", softmax_arrays(4).items())
+    (tmp_path / "in" / "vocab.txt").write_text("</S>\n<S>\n<UNK>\ndog\n")
     source = tmp_path / "in"
     if form == "nested folder":
         source = tmp_path
@@ -173,7 +174,63 @@ def test_other_places_of_the_two_files(tmp_path, form):
             for path in (tmp_path / "in").iterdir():
                 archive.write(path, f"218/{path.name}")
     convert(str(source), output_dir=tmp_path / "out")
-    assert (tmp_path / "out" / "config.json").exists()
+    model = ElmoForPreTraining.from_pretrained(tmp_path / "out")
+    assert model.vocabulary.words == ["</S>", "<S>", "<UNK>", "dog"]
+    assert (model.config.lm_begin_id, model.config.lm_end_id) == (1, 0)
+
+
+def softmax_arrays(words, width=8):
+    draw = np.random.default_rng(1)
+    return {
+        "softmax/W": draw.standard_normal((words, width)).astype(np.float32),
+        "softmax/b": draw.standard_normal(words).astype(np.float32),
+    }
+
+
+def test_softmax_inside_the_main_file_comes_along_and_goes_back(tmp_path):
+    arrays = softmax_arrays(5)
+    options, weights = write_model(tmp_path / "in", tiny_config(), **arrays)
+    convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
+    model = ElmoForPreTraining.from_pretrained(tmp_path / "out")
+    assert model.vocabulary is None and model.config.lm_vocab_size == 5
+    np.testing.assert_array_equal(model.softmax.weight.detach(), arrays["softmax/W"])
+    plain = converted(tmp_path / "plain", tiny_config())
+    batch = tokenize([["Dogs", "bark"]])
+    found, expected = (
+        ElmoModel.from_pretrained(folder)(**batch).last_hidden_state
+        for folder in (tmp_path / "out", plain)
+    )
+    assert torch.equal(found, expected)
+    export(str(tmp_path / "out"), output_dir=tmp_path / "back")
+    with open_weights(tmp_path / "back" / "softmax_weights.hdf5") as datasets:
+        for key, array in arrays.items():
+            np.testing.assert_array_equal(datasets[key][...], array)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words", "message"),
+    [
+        ({}, None, "holds no softmax/W, softmax/b"),
+        (softmax_arrays(5, width=7), None, r"shapes \(5, 7\) and \(5,\)"),
+        (softmax_arrays(5), "<S>\n</S>\n<UNK>\n", "3 words but the softmax 5"),
+    ],
+)
+def test_a_softmax_that_does_not_fit_is_refused(tmp_path, arrays, words, message):
+    options, weights = write_model(tmp_path / "in", tiny_config())
+    write_weights(tmp_path / "softmax.hdf5", arrays.items())
+    vocab = None
+    if words is not None:
+        vocab = tmp_path / "vocab.txt"
+        vocab.write_text(words)
+    with pytest.raises(ValueError, match=message):
+        convert(
+            options_file=options,
+            weight_file=weights,
+            softmax_weight_file=tmp_path / "softmax.hdf5",
+            vocab_file=vocab,
+            output_dir=tmp_path / "out",
+        )
+    assert not (tmp_path / "out").exists()
 
 
 def test_hub_repository_is_downloaded_and_converted(tmp_path, monkeypatch):

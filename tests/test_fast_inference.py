@@ -13,7 +13,7 @@ from elmo_hf import ElmoForTokenClassification, ElmoModel, fast_inference
 from elmo_hf.conversion import reference_elmo
 from elmo_hf.conversion.convert_allennlp_to_hf import load_model
 from elmo_hf.conversion.options_map import options_from_config
-from elmo_hf.modeling_elmo import ElmoLayer, ElmoLinear
+from elmo_hf.layers_elmo import ElmoLayer, ElmoLinear
 
 # relative; the two paths sum in another order, through up to 500 steps of float32
 ROUNDING = 1e-5

@@ -23,7 +23,7 @@ from elmo_hf import (
 from elmo_hf.conversion import reference_elmo
 from elmo_hf.conversion.convert_allennlp_to_hf import load_model
 from elmo_hf.conversion.options_map import options_from_config
-from elmo_hf.modeling_elmo import ElmoPacking, distinct_rows
+from elmo_hf.layers_elmo import ElmoPacking, distinct_rows
 
 SENTENCES = [["Dogs", "bark", "."], ["Hi"], [], ["a", "a", "b", "a", "Dogs", "incomprehensible"]]
 VARIANTS = {

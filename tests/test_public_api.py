@@ -11,12 +11,14 @@ import elmo_hf
 ROOT = Path(__file__).resolve().parent.parent
 PUBLIC_NAMES = [
     "ElmoConfig",
+    "ElmoForPreTraining",
     "ElmoForSequenceClassification",
     "ElmoForTokenClassification",
     "ElmoModel",
     "ElmoPreTrainedModel",
     "ElmoState",
     "ElmoTokenizer",
+    "WordVocabulary",
     "__version__",
 ]
 # what each room may never import; the command line stands above the rooms it opens

@@ -1,0 +1,356 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Text for the biLM: a corpus read by windows of lines, and the packed streams training reads.
+
+Nothing of a corpus stays in memory but the window being read: characters become ids batch by batch,
+and a stream can go on from where another one stood (`state_dict`) by reading one window again.
+"""
+
+import glob
+import gzip
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import torch
+
+from .characters import (
+    BEGIN_SENTENCE,
+    DEFAULT_WIDTH,
+    END_SENTENCE,
+    NO_WORD,
+    boundary_row,
+    encode_word,
+)
+from .word_vocabulary import BEGIN, END, WordVocabulary
+
+# sentences that are shuffled together; the order of the windows is shuffled too
+LINES_IN_WINDOW = 1 << 16
+
+
+class Window(NamedTuple):
+    """Some lines of a file that follow one another."""
+
+    file: int
+    # where they begin: bytes of the text into the file, lines into it, and how many they are
+    offset: int
+    first_line: int
+    lines: int
+    # how many of them are not blank
+    sentences: int
+
+
+class Corpus:
+    """
+    Tokenised text, one sentence a line, in one file or in many, gzipped or not.
+
+    Making one reads all of the text once, to find the windows and to count. `counts` gets the
+    words' frequencies if it is given; `progress` is told about every line how many bytes it has.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str | Path],
+        counts: Counter[str] | None = None,
+        progress: Callable[[int], Any] | None = None,
+    ):
+        self.files = [Path(file) for file in files]
+        self.windows: list[Window] = []
+        self.num_words = 0
+        for number, file in enumerate(self.files):
+            self._scan(number, file, counts, progress)
+        self.num_sentences = sum(window.sentences for window in self.windows)
+        if not self.num_sentences:
+            names = ", ".join(str(file) for file in self.files)
+            raise ValueError(f"There is no sentence in {names}.")
+
+    def _scan(
+        self,
+        number: int,
+        file: Path,
+        counts: Counter[str] | None,
+        progress: Callable[[int], Any] | None,
+    ) -> None:
+        offset = line_number = start = first = sentences = 0
+        with open_text(file) as lines:
+            for line_number, line in enumerate(lines, start=1):
+                words = decode(line, file, line_number).split()
+                self.num_words += len(words)
+                sentences += bool(words)
+                offset += len(line)
+                if counts is not None:
+                    counts.update(words)
+                if progress is not None:
+                    progress(len(line))
+                if line_number - first == LINES_IN_WINDOW:
+                    self.windows.append(Window(number, start, first, LINES_IN_WINDOW, sentences))
+                    start, first, sentences = offset, line_number, 0
+        if line_number > first:
+            self.windows.append(Window(number, start, first, line_number - first, sentences))
+
+    @property
+    def num_predictions(self) -> int:
+        """Words and sentence ends: what one direction predicts in one epoch."""
+        return self.num_words + self.num_sentences
+
+    def read(self, number: int) -> list[str]:
+        """The lines of a window that are not blank."""
+        window = self.windows[number]
+        file = self.files[window.file]
+        with open_text(file) as lines:
+            lines.seek(window.offset)
+            numbered = zip(range(window.lines), lines, strict=False)
+            read = [decode(line, file, window.first_line + at + 1) for at, line in numbered]
+        sentences = [line for line in read if line.strip()]
+        if len(sentences) != window.sentences:
+            raise ValueError(f"{str(file)!r} has changed since it was counted; start again.")
+        return sentences
+
+
+class DatasetCorpus:
+    """The same for a `datasets` dataset with a column of sentences: strings, or lists of words."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        column: str = "text",
+        counts: Counter[str] | None = None,
+        progress: Callable[[int], Any] | None = None,
+    ):
+        if column not in dataset.column_names:
+            names = ", ".join(dataset.column_names)
+            raise ValueError(f"The dataset has no column {column!r}; it has {names}.")
+        self.dataset, self.column = dataset, column
+        self.windows: list[Window] = []
+        self.num_words = 0
+        for start in range(0, len(dataset), LINES_IN_WINDOW):
+            sentences = self._sentences(start)
+            for sentence in sentences:
+                words = split(sentence)
+                self.num_words += len(words)
+                if counts is not None:
+                    counts.update(words)
+            lines = min(LINES_IN_WINDOW, len(dataset) - start)
+            self.windows.append(Window(0, start, start, lines, len(sentences)))
+            if progress is not None:
+                progress(lines)
+        self.num_sentences = sum(window.sentences for window in self.windows)
+        if not self.num_sentences:
+            raise ValueError(f"There is no sentence in the dataset's column {column!r}.")
+
+    num_predictions = Corpus.num_predictions
+
+    def read(self, number: int) -> list[str | list[str]]:
+        return self._sentences(self.windows[number].offset)
+
+    def _sentences(self, start: int) -> list[str | list[str]]:
+        rows = self.dataset[start : start + LINES_IN_WINDOW][self.column]
+        return [row for row in rows if split(row)]
+
+
+def find_files(pattern: str | Path) -> list[Path]:
+    """The files of a path or a glob, in the order of their names."""
+    if Path(pattern).is_dir():
+        raise IsADirectoryError(f"{str(pattern)!r} is a folder; name its files, as in FOLDER/*.txt")
+    files = (
+        [Path(pattern)] if Path(pattern).exists() else sorted(map(Path, glob.glob(str(pattern))))
+    )
+    if not files:
+        raise FileNotFoundError(f"There is no file {str(pattern)!r}.")
+    return files
+
+
+def open_text(file: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb"))
+
+
+def decode(line: bytes, file: Path, number: int) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte = line[error.start]
+        raise ValueError(
+            f"{str(file)!r}, line {number}: the byte 0x{byte:02x} is not UTF-8; convert the file "
+            "to UTF-8 first."
+        ) from error
+
+
+def split(sentence: str | list[str]) -> list[str]:
+    return sentence.split() if isinstance(sentence, str) else sentence
+
+
+class PackedStream:
+    """
+    Rows of text in one reading direction, sentence after sentence without padding.
+
+    The sentences of a window are shuffled and dealt to the rows of all processes like cards; this
+    stream keeps the rows it reads. So what a row reads depends on the seed and on the number of
+    rows alone, not on how many processes share them. Without a seed the corpus is read once, in its
+    own order.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus | DatasetCorpus,
+        num_rows: int,
+        steps: int,
+        backward: bool = False,
+        seed: int | None = None,
+        rows: range | None = None,
+    ):
+        self.corpus, self.num_rows, self.steps = corpus, num_rows, steps
+        self.backward, self.seed = backward, seed
+        self.rows = range(num_rows) if rows is None else rows
+        self.num_dealt = 0  # windows
+        # of each row: sentences it has read, sentences it holds, and its place in the first of them
+        self.finished = [0 for _ in self.rows]
+        self.waiting: list[deque] = [deque() for _ in self.rows]
+        self.positions = [0 for _ in self.rows]
+        # that sentence's tokens, once they are needed
+        self.tokens: list[list[str]] = [[] for _ in self.rows]
+
+    def deal(self) -> bool:
+        """Gives the next window to the rows; False at the end."""
+        if self.seed is None and self.num_dealt == len(self.corpus.windows):
+            return False
+        for waiting, sentences in zip(self.waiting, self.hands(self.num_dealt), strict=True):
+            waiting.extend(sentences)
+        self.num_dealt += 1
+        return True
+
+    def hands(self, number: int) -> Iterator[list]:
+        """What each of our rows gets of the window dealt as number so-and-so."""
+        epoch, place = divmod(number, len(self.corpus.windows))
+        sentences = self.corpus.read(self.order(epoch)[place])
+        if self.seed is not None:
+            random.Random(f"{self.seed} {self.backward} {number}").shuffle(sentences)
+        # counted from the very first, every sentence goes to the row of its number
+        before = self.dealt_before(number)
+        for row in self.rows:
+            yield sentences[(row - before) % self.num_rows :: self.num_rows]
+
+    def dealt_before(self, number: int) -> int:
+        """Sentences in all windows before this one."""
+        epoch, place = divmod(number, len(self.corpus.windows))
+        windows = self.corpus.windows
+        earlier = sum(windows[window].sentences for window in self.order(epoch)[:place])
+        return epoch * self.corpus.num_sentences + earlier
+
+    def order(self, epoch: int) -> list[int]:
+        """The windows in the order of an epoch."""
+        order = list(range(len(self.corpus.windows)))
+        if self.seed is not None:
+            random.Random(f"{self.seed} {self.backward} epoch {epoch}").shuffle(order)
+        return order
+
+    def __iter__(self) -> Iterator[tuple[list[list[str]], list[list[str]]]]:
+        return self
+
+    def __next__(self) -> tuple[list[list[str]], list[list[str]]]:
+        """
+        For each row, `steps` tokens and the tokens that follow them; fewer where a row has come to
+        its end. At the end of all of them, StopIteration.
+        """
+        batch = [self.next_of_row(number) for number in range(len(self.rows))]
+        inputs, targets = [row[0] for row in batch], [row[1] for row in batch]
+        if not any(inputs):
+            raise StopIteration
+        return inputs, targets
+
+    def next_of_row(self, number: int) -> tuple[list[str], list[str]]:
+        inputs: list[str] = []
+        targets: list[str] = []
+        waiting = self.waiting[number]
+        while len(inputs) < self.steps:
+            if not waiting:
+                if not self.deal():
+                    break
+                continue
+            tokens = self.tokens[number] = self.tokens[number] or self.split(waiting[0])
+            position = self.positions[number]
+            end = min(position + self.steps - len(inputs), len(tokens) - 1)
+            inputs += tokens[position:end]
+            targets += tokens[position + 1 : end + 1]
+            self.positions[number] = end
+            # the last token of a sentence is only ever predicted
+            if end == len(tokens) - 1:
+                waiting.popleft()
+                self.finished[number] += 1
+                self.positions[number], self.tokens[number] = 0, []
+        return inputs, targets
+
+    def split(self, sentence: str | list[str]) -> list[str]:
+        words = split(sentence)
+        return [END, *reversed(words), BEGIN] if self.backward else [BEGIN, *words, END]
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """How far each row is; what several processes give may be concatenated."""
+        return {
+            "finished": torch.tensor(self.finished),
+            "position": torch.tensor(self.positions),
+        }
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Goes on from the state of all rows; at most a few windows are read again."""
+        mine = slice(self.rows.start, self.rows.stop)
+        self.finished = state["finished"][mine].tolist()
+        self.positions = state["position"][mine].tolist()
+        # numbers of the sentences that the rows read now
+        current = [
+            row + finished * self.num_rows
+            for row, finished in zip(self.rows, self.finished, strict=True)
+        ]
+        epoch = min(current) // self.corpus.num_sentences
+        self.num_dealt = epoch * len(self.corpus.windows)
+        while self.dealt_before(self.num_dealt + 1) <= min(current):
+            self.num_dealt += 1
+        start = self.dealt_before(self.num_dealt)
+        self.waiting, self.tokens = [deque() for _ in self.rows], [[] for _ in self.rows]
+        while self.dealt_before(self.num_dealt) <= max(current):
+            self.deal()
+        for row, waiting, sentence in zip(self.rows, self.waiting, current, strict=True):
+            first = start + (row - start) % self.num_rows
+            for _ in range(first, sentence, self.num_rows):
+                waiting.popleft()
+
+
+def encode_tokens(tokens: list[list[str]], steps: int, width: int = DEFAULT_WIDTH) -> torch.Tensor:
+    """Character ids (rows, steps, width) of a stream's tokens; zeros where a row has ended."""
+    numbers: dict[str, int] = {}
+    table = [[NO_WORD] * width]
+    places = torch.zeros(len(tokens), steps, dtype=torch.long)
+    for row, some in enumerate(tokens):
+        for token in some:
+            if token not in numbers:
+                numbers[token] = len(table)
+                table.append(encode_token(token, width))
+        places[row, : len(some)] = torch.tensor([numbers[token] for token in some])
+    return torch.tensor(table)[places]
+
+
+def encode_token(token: str, width: int) -> list[int]:
+    """A word that looks like a boundary is one, as in bilm-tf."""
+    if token in (BEGIN, END):
+        return boundary_row(BEGIN_SENTENCE if token == BEGIN else END_SENTENCE, width)
+    return encode_word(token, width)
+
+
+def number_tokens(tokens: list[list[str]], steps: int, vocabulary: WordVocabulary) -> torch.Tensor:
+    """Word numbers (rows, steps) of a stream's targets; -100 where a row has ended."""
+    labels = torch.full((len(tokens), steps), -100)
+    for row, some in enumerate(tokens):
+        labels[row, : len(some)] = torch.tensor([vocabulary.number(token) for token in some])
+    return labels
+
+
+def stream_batch(
+    forward: PackedStream, backward: PackedStream, vocabulary: WordVocabulary, width: int
+) -> dict[str, torch.Tensor]:
+    """The next inputs of `ElmoForPreTraining`."""
+    batch = {}
+    for stream, suffix in ((forward, ""), (backward, "_backward")):
+        inputs, targets = next(stream)
+        batch[f"input_ids{suffix}"] = encode_tokens(inputs, stream.steps, width)
+        batch[f"labels{suffix}"] = number_tokens(targets, stream.steps, vocabulary)
+    return batch

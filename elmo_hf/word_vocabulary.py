@@ -1,0 +1,64 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""The words of the language model's softmax: one a line, most frequent first, as in bilm-tf."""
+
+import gzip
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+BEGIN, END, UNKNOWN = SPECIAL_WORDS = ("<S>", "</S>", "<UNK>")
+# lm1b's vocabulary file ends with a line that is no word
+NO_WORDS = ("!!!MAXTERMID",)
+FILE_NAME = "lm_vocabulary.txt"
+
+
+class WordVocabulary:
+    """Words by number and numbers by word; a word's number is its line in the file."""
+
+    def __init__(self, words: Sequence[str]):
+        self.words = list(words)
+        # of a word that stands there twice, the first line counts
+        self.numbers = {word: number for number, word in reversed(list(enumerate(self.words)))}
+        missing = [word for word in SPECIAL_WORDS if word not in self.numbers]
+        if missing:
+            raise ValueError(
+                f"The vocabulary has no line {', '.join(missing)}; it needs the words "
+                f"{', '.join(SPECIAL_WORDS)}."
+            )
+        self.begin, self.end, self.unknown = (self.numbers[word] for word in SPECIAL_WORDS)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def number(self, word: str) -> int:
+        return self.numbers.get(word, self.unknown)
+
+    @classmethod
+    def of_counts(
+        cls, counts: Counter[str], max_size: int | None = None, min_count: int = 1
+    ) -> "WordVocabulary":
+        """The special words, then all others from the most frequent on."""
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        words = [word for word, count in ranked if count >= min_count and word not in SPECIAL_WORDS]
+        room = None if max_size is None else max(0, max_size - len(SPECIAL_WORDS))
+        return cls([*SPECIAL_WORDS, *words[:room]])
+
+    @classmethod
+    def load(cls, path: str | Path) -> "WordVocabulary":
+        """A vocabulary file, gzipped or not."""
+        path = Path(path)
+        opened = gzip.open if path.suffix == ".gz" else open
+        try:
+            with opened(path, "rt", encoding="utf-8", newline="\n") as lines:
+                words = [line.rstrip("\r\n") for line in lines]
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{str(path)!r} is not UTF-8 text: {error}") from error
+        while words and words[-1] in ("", *NO_WORDS):
+            words.pop()
+        try:
+            return cls(words)
+        except ValueError as error:
+            raise ValueError(f"{str(path)!r}: {error}") from error
+
+    def save(self, path: str | Path) -> None:
+        Path(path).write_text("\n".join(self.words) + "\n", encoding="utf-8", newline="\n")

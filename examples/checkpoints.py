@@ -1,0 +1,65 @@
+"""Checkpoints of a training run under accelerate: each is there whole or not at all."""
+
+import re
+import shutil
+from pathlib import Path
+
+from accelerate import Accelerator
+
+KEPT = 2
+
+
+class Checkpoints:
+    """
+    The last two states of a run, as folders `checkpoint-STEP`.
+
+    A state holds what accelerate was given to prepare and all that was registered with
+    `register_for_checkpointing`, and the random generators of every process.
+    """
+
+    def __init__(self, accelerator: Accelerator, folder: Path):
+        self.accelerator, self.folder = accelerator, folder
+
+    def all(self) -> list[Path]:
+        """Those that are whole, the oldest first."""
+        found = {
+            int(match[1]): path
+            for path in self.folder.glob("checkpoint-*")
+            if (match := re.fullmatch(r"checkpoint-(\d+)", path.name))
+        }
+        return [found[step] for step in sorted(found)]
+
+    def resume(self) -> bool:
+        """Loads the last state, if there is one."""
+        last = self.all()[-1:]
+        for path in last:
+            self.accelerator.load_state(str(path))
+        return bool(last)
+
+    def save(self, step: int) -> None:
+        """Saves the state of this step, and only then drops an old one."""
+        final = self.folder / f"checkpoint-{step}"
+        building = self.folder / f".{final.name}.part"
+        main = self.accelerator.is_main_process
+        if final.exists():
+            return
+        if main:
+            shutil.rmtree(building, ignore_errors=True)
+        self.accelerator.wait_for_everyone()
+        try:
+            self.accelerator.save_state(str(building))
+        except Exception as error:
+            # torch and safetensors report a full disk each in a way of their own
+            shutil.rmtree(building, ignore_errors=True)
+            last = [path.name for path in self.all()][-1:] or ["none"]
+            reason = str(error).splitlines()[0]
+            raise OSError(
+                f"The checkpoint of step {step} could not be written ({reason}). The last "
+                f"good one is {last[0]}; the same command goes on from there."
+            ) from error
+        self.accelerator.wait_for_everyone()
+        if main:
+            building.rename(final)
+            for old in self.all()[:-KEPT]:
+                shutil.rmtree(old)
+        self.accelerator.wait_for_everyone()

@@ -1,0 +1,223 @@
+"""The pretraining script as a user runs it: results, crashes, two processes, bad input."""
+
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from elmo_hf import ElmoForPreTraining, ElmoModel
+from elmo_hf.conversion.export_hf_to_allennlp import export
+
+SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "run_pretrain.py"
+SHAPE = {
+    "char_embedding_size": 4,
+    "char_filters": [[1, 4], [2, 8]],
+    "num_highway_layers": 1,
+    "max_characters_per_token": 20,
+    "cell_size": 16,
+    "projection_size": 8,
+    "num_negative_samples": 10,
+    "hidden_dropout": 0.1,
+}
+NOUNS, VERBS = ["dog", "cat", "child", "bird", "teacher"], ["sees", "hears", "likes", "follows"]
+
+
+def write_text(path: Path, sentences: int, seed: int) -> Path:
+    draw = random.Random(seed)
+    lines = [
+        f"the {draw.choice(NOUNS)} {draw.choice(VERBS)} the "
+        + "small " * draw.randrange(3)
+        + f"{draw.choice(NOUNS)} {number % 7} ."
+        for number in range(sentences)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "shape.json").write_text(json.dumps(SHAPE))
+    (folder / "full.json").write_text(
+        json.dumps(SHAPE | {"num_negative_samples": None, "hidden_dropout": 0.0})
+    )
+    write_text(folder / "train.txt", 600, seed=0)
+    write_text(folder / "valid.txt", 60, seed=1)
+    return folder
+
+
+def command(data: Path, output: Path, *extra, shape: str = "shape.json") -> list[str]:
+    arguments = ["--train_file", data / "train.txt", "--validation_file", data / "valid.txt"]
+    arguments += ["--test_file", data / "valid.txt", "--config_overrides", data / shape]
+    arguments += [
+        "--per_device_train_batch_size",
+        4,
+        "--num_train_epochs",
+        2,
+        "--learning_rate",
+        0.01,
+    ]
+    return [str(part) for part in (*arguments, "--output_dir", output, *extra)]
+
+
+def start(arguments: list[str], processes: int = 1) -> subprocess.Popen:
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    launcher = [sys.executable]
+    if processes > 1:
+        launcher += ["-m", "accelerate.commands.launch", "--multi_gpu"]
+        launcher += ["--num_processes", str(processes), "--num_machines", "1"]
+        launcher += ["--mixed_precision", "no", "--dynamo_backend", "no"]
+        launcher += ["--main_process_port", str(random.randrange(20000, 30000))]
+    return subprocess.Popen(
+        [*launcher, str(SCRIPT), *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def kill(process: subprocess.Popen) -> None:
+    """kill -9, the launcher and all that it started."""
+    everyone = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    for one in everyone:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    psutil.wait_procs(everyone)
+    process.communicate()
+
+
+def run(arguments: list[str], processes: int = 1, code: int = 0) -> str:
+    process = start(arguments, processes)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == code, output
+    return output
+
+
+@pytest.fixture(scope="module")
+def trained(data, tmp_path_factory):
+    output = tmp_path_factory.mktemp("trained") / "elmo"
+    return output, run(command(data, output))
+
+
+def test_run_leaves_a_model_figures_and_a_curve(trained):
+    folder, printed = trained
+    results = json.loads((folder / "all_results.json").read_text())
+    # 22 words, far from evenly distributed
+    assert 1 < results["test_perplexity"] < 10
+    assert results["test_perplexity"] == pytest.approx(results["validation_perplexity"])
+    product = results["test_perplexity_forward"] * results["test_perplexity_backward"]
+    assert results["test_perplexity"] == pytest.approx(product**0.5)
+    assert results["train_words_per_second"] > 0
+    assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert "full softmax" not in printed and "10 negative samples" in printed
+    assert sorted(path.name for path in folder.glob("checkpoint-*")) != []
+    assert len(list(folder.glob("checkpoint-*"))) <= 2
+    model = ElmoForPreTraining.from_pretrained(folder)
+    assert len(model.vocabulary) == model.config.lm_vocab_size
+    likely, odd = model.score([["the", "dog", "sees", "the", "cat"], ["sees", "the", ".", "dog"]])
+    assert likely.perplexity < odd.perplexity
+    assert ElmoModel.from_pretrained(folder).config.hidden_size == 16
+
+
+def test_model_goes_out_as_hdf5_with_its_softmax(trained, tmp_path):
+    folder, _ = trained
+    export(str(folder), output_dir=tmp_path / "hdf5")
+    model = ElmoForPreTraining.from_pretrained(folder)
+    with h5py.File(tmp_path / "hdf5" / "softmax_weights.hdf5") as file:
+        assert torch.equal(torch.from_numpy(file["softmax/W"][...]), model.softmax.weight)
+    assert (tmp_path / "hdf5" / "vocab.txt").read_text().split("\n")[0] == "<S>"
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_killed_runs_end_with_the_same_weights(data, trained, tmp_path, processes):
+    expected = trained[0]
+    if processes > 1:
+        expected = tmp_path / "undisturbed"
+        run(command(data, expected), processes)
+    draw = random.Random(processes)
+    folder = tmp_path / "killed"
+    arguments = command(data, folder, "--checkpointing_steps", 30)
+    for _ in range(3):
+        process = start(arguments, processes)
+        saved = len(list(folder.glob("checkpoint-*")))
+        deadline = time.time() + 120
+        # not before something new was saved, or the test would only ever start again
+        while time.time() < deadline and process.poll() is None:
+            names = {path.name for path in folder.glob("checkpoint-*")}
+            if len(names) > saved or len(names) == 2:
+                break
+            time.sleep(0.1)
+        time.sleep(draw.random())
+        kill(process)
+    run(arguments, processes)
+    assert weights(folder).keys() == weights(expected).keys()
+    for name, weight in weights(expected).items():
+        assert torch.equal(weights(folder)[name], weight), name
+
+
+def losses(folder: Path) -> list[float]:
+    state = torch.load(
+        max(folder.glob("checkpoint-*")) / "custom_checkpoint_0.pkl", weights_only=True
+    )
+    return [
+        entry["train_loss_sampled"] for entry in state["history"] if "train_loss_sampled" in entry
+    ]
+
+
+def test_two_processes_follow_one(data, tmp_path):
+    """Half the batch each, no dropout, full softmax: the same run but for rounding."""
+    common = ["--max_train_steps", 50]
+    one = command(data, tmp_path / "one", *common, shape="full.json")
+    run([*one, "--per_device_train_batch_size", "8"])
+    two = command(data, tmp_path / "two", *common, shape="full.json")
+    run([*two, "--per_device_train_batch_size", "4"], processes=2)
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+    results = [json.loads((tmp_path / n / "all_results.json").read_text()) for n in ("one", "two")]
+    assert results[0]["test_perplexity"] == pytest.approx(results[1]["test_perplexity"], rel=1e-4)
+
+
+def test_training_goes_on_from_a_model(data, trained, tmp_path):
+    folder, _ = trained
+    before = json.loads((folder / "all_results.json").read_text())
+    again = ["--model_name_or_path", folder, "--num_train_epochs", 1]
+    run(command(data, tmp_path / "more", *again))
+    after = json.loads((tmp_path / "more" / "all_results.json").read_text())
+    assert after["test_perplexity"] < 1.1 * before["test_perplexity"]
+    # other words: the biLM goes on, its softmax starts anew
+    words = tmp_path / "vocab.txt"
+    words.write_text("<S>\n</S>\n<UNK>\nthe\ndog\n")
+    run(command(data, tmp_path / "other", *again, "--vocab_file", words))
+    assert ElmoForPreTraining.from_pretrained(tmp_path / "other").softmax.out_features == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (["--train_file", "nowhere.txt"], "There is no file 'nowhere.txt'."),
+        (["--train_file", "EMPTY"], "There is no sentence in"),
+        (["--train_file", "LATIN"], "is not UTF-8"),
+        (["--vocab_file", "SHORT"], "The vocabulary has no line </S>, <UNK>"),
+    ],
+)
+def test_bad_input_is_one_sentence(data, tmp_path, change, sentence):
+    (tmp_path / "EMPTY").write_text("\n")
+    (tmp_path / "LATIN").write_bytes(b"caf\xe9\n")
+    (tmp_path / "SHORT").write_text("<S>\n")
+    change = [str(tmp_path / part) if part.isupper() else part for part in change]
+    printed = run(command(data, tmp_path / "out", *change), code=1)
+    assert sentence in printed and "Traceback" not in printed
