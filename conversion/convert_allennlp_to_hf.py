@@ -183,13 +183,7 @@ def load_language_model(model: ElmoModel, files: Source) -> ElmoForPreTraining |
         raise ValueError(
             f"The vocabulary has {len(vocabulary):,} words but the softmax {len(bias):,}."
         )
-    words = {"lm_vocab_size": len(bias)}
-    if vocabulary is not None:
-        words |= {
-            "lm_begin_id": vocabulary.begin,
-            "lm_end_id": vocabulary.end,
-            "lm_unknown_id": vocabulary.unknown,
-        }
+    words = {"lm_vocab_size": len(bias)} if vocabulary is None else vocabulary.config_fields()
     config = ElmoConfig.from_dict({**model.config.to_dict(), **words})
     with torch.device("meta"):
         language_model = ElmoForPreTraining(config)

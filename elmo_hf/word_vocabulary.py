@@ -33,6 +33,15 @@ class WordVocabulary:
     def number(self, word: str) -> int:
         return self.numbers.get(word, self.unknown)
 
+    def config_fields(self) -> dict[str, int]:
+        """What an `ElmoConfig` says about these words."""
+        return {
+            "lm_vocab_size": len(self),
+            "lm_begin_id": self.begin,
+            "lm_end_id": self.end,
+            "lm_unknown_id": self.unknown,
+        }
+
     @classmethod
     def of_counts(
         cls, counts: Counter[str], max_size: int | None = None, min_count: int = 1

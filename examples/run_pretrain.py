@@ -139,12 +139,7 @@ def make_model(args: argparse.Namespace, vocabulary: WordVocabulary | None) -> E
     if args.model_name_or_path is not None and vocabulary is None:
         return ElmoForPreTraining.from_pretrained(args.model_name_or_path)
     assert vocabulary is not None
-    words = {
-        "lm_vocab_size": len(vocabulary),
-        "lm_begin_id": vocabulary.begin,
-        "lm_end_id": vocabulary.end,
-        "lm_unknown_id": vocabulary.unknown,
-    }
+    words = vocabulary.config_fields()
     if args.model_name_or_path is not None:
         config = ElmoConfig.from_pretrained(args.model_name_or_path, **words)
         model = ElmoForPreTraining(config)
@@ -237,6 +232,21 @@ class Progress:
             self.state = ElmoState(**{name: part.to(device) for name, part in own.items()})
 
 
+def make_streams(
+    accelerator: Accelerator,
+    corpus: Corpus | DatasetCorpus,
+    rows: int,
+    steps: int,
+    seed: int | None = None,
+) -> list[PackedStream]:
+    """Both directions' streams, with so many rows for each process."""
+    start = accelerator.process_index * rows
+    mine, num_rows = range(start, start + rows), rows * accelerator.num_processes
+    return [
+        PackedStream(corpus, num_rows, steps, backward, seed, mine) for backward in (False, True)
+    ]
+
+
 @torch.inference_mode()
 def evaluate(
     accelerator: Accelerator, model: ElmoForPreTraining, corpus: Corpus | DatasetCorpus, name: str
@@ -244,21 +254,13 @@ def evaluate(
     """Perplexity by the full softmax, every word and sentence end counted once; state carried."""
     model.prepare_for_inference()
     rows = math.ceil(EVALUATION_ROWS / accelerator.num_processes)
-    start = accelerator.process_index * rows
-    streams = [
-        PackedStream(
-            corpus,
-            rows * accelerator.num_processes,
-            EVALUATION_STEPS,
-            backward,
-            rows=range(start, start + rows),
-        )
-        for backward in (False, True)
-    ]
+    streams = make_streams(accelerator, corpus, rows, EVALUATION_STEPS)
     sums = torch.zeros(2, 2, dtype=torch.double, device=accelerator.device)
     state = None
     words = math.ceil(corpus.num_predictions / accelerator.num_processes)
-    with tqdm(total=words, desc=name, unit="w", leave=False, disable=not shows(accelerator)) as bar:
+    with tqdm(
+        total=words, desc=name, unit="w", leave=False, disable=not accelerator.is_main_process
+    ) as bar:
         while True:
             try:
                 batch = next_batch(accelerator, model, streams)
@@ -289,10 +291,6 @@ def next_batch(
     return {name: part.to(accelerator.device) for name, part in batch.items()}
 
 
-def shows(accelerator: Accelerator) -> bool:
-    return accelerator.is_main_process
-
-
 def save_model(model: ElmoForPreTraining, folder: Path) -> None:
     """File by file under a passing name, so that no file is ever half written."""
     building = folder / ".model.part"
@@ -305,7 +303,7 @@ def save_model(model: ElmoForPreTraining, folder: Path) -> None:
 
 
 def train(args: argparse.Namespace, accelerator: Accelerator) -> None:
-    quiet = not shows(accelerator)
+    quiet = not accelerator.is_main_process
     counts: Counter | None = Counter() if needs_counting(args) else None
     corpus = read_corpus(args, "train", quiet, counts)
     if corpus is None:
@@ -322,19 +320,8 @@ def train(args: argparse.Namespace, accelerator: Accelerator) -> None:
     model, optimizer = accelerator.prepare(bare, make_optimizer(args, bare))
 
     batch_size = args.per_device_train_batch_size
-    num_rows = batch_size * accelerator.num_processes
-    start = accelerator.process_index * batch_size
-    streams = [
-        PackedStream(
-            corpus,
-            num_rows,
-            args.window_size,
-            backward,
-            args.seed,
-            range(start, start + batch_size),
-        )
-        for backward in (False, True)
-    ]
+    streams = make_streams(accelerator, corpus, batch_size, args.window_size, args.seed)
+    num_rows = streams[0].num_rows
     epoch_steps = math.ceil(corpus.num_predictions / (num_rows * args.window_size))
     num_steps = args.max_train_steps or args.num_train_epochs * epoch_steps
     progress = Progress(accelerator, streams)
@@ -410,7 +397,7 @@ def finish(
 ) -> None:
     """Keeps the best epoch, tests it, and leaves figures and a curve behind."""
     if progress.best is None:
-        if shows(accelerator):
+        if accelerator.is_main_process:
             save_model(model, args.output_dir)
     else:
         accelerator.wait_for_everyone()
@@ -427,7 +414,7 @@ def finish(
     if test is not None:
         results |= evaluate(accelerator, model, test, "test")
         accelerator.log({"test_perplexity": results["test_perplexity"]}, step=progress.step)
-    if shows(accelerator):
+    if accelerator.is_main_process:
         text = json.dumps(results, indent=2) + "\n"
         (args.output_dir / "all_results.json").write_text(text, encoding="utf-8")
         draw_pretraining(progress.history, args.output_dir / "curve.png")
