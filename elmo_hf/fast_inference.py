@@ -13,6 +13,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from .character_tables import make_tables
+
 # rows of a stream whose input products are made together
 ROWS_AT_ONCE = 256
 
@@ -56,6 +58,18 @@ def usable(copy: Copy | None, *weights: torch.Tensor) -> Copy | None:
     if copy is None or torch.is_grad_enabled() or not copy.is_of(*weights):
         return None
     return copy
+
+
+def runs_plainly(*weights: torch.Tensor) -> bool:
+    """Whether torch computes with these as they are: on a CPU, in full precision, step by step."""
+    return (
+        not torch.compiler.is_compiling()
+        and not torch.is_autocast_enabled("cpu")
+        and all(
+            weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.float64)
+            for weight in weights
+        )
+    )
 
 
 def can_copy(*weights: torch.Tensor) -> bool:
@@ -278,36 +292,11 @@ def read_streams(
 
 
 class CharacterTables(FastCopy):
-    """
-    Convolutions over embedded characters as sums of table rows.
-
-    What a character adds to a filter depends on nothing but the character and its place in the
-    filter's window, so a product over all windows becomes a lookup in a table made once.
-    """
+    """The tables that stand for the convolutions over a word's characters."""
 
     def __init__(self, embeddings: torch.Tensor, *kernels: torch.Tensor):
         super().__init__(embeddings, *kernels)
-        self.num_characters = len(embeddings)
-        # (window * characters, filters); the kernels are (filters, embedding size, window)
-        self.tables = [
-            torch.einsum("ce,few->wcf", embeddings.detach(), kernel.detach()).flatten(0, 1)
-            for kernel in kernels
-        ]
-
-    def pool(self, rows: torch.Tensor, longest: int, biases: list[torch.Tensor]) -> torch.Tensor:
-        """
-        The maximum over the positions of words, (words, filters), from rows of character ids of
-        which `longest` can differ from padding.
-        """
-        pooled = []
-        for table, bias in zip(self.tables, biases, strict=True):
-            window = len(table) // self.num_characters
-            # up to the first window of nothing but padding
-            windows = rows[:, : longest + window].unfold(1, window, 1)
-            windows = windows + torch.arange(window) * self.num_characters
-            sums = nn.functional.embedding_bag(windows.flatten(0, 1), table, mode="sum")
-            pooled.append(sums.view(len(rows), -1, table.shape[1]).amax(dim=1) + bias)
-        return torch.cat(pooled, dim=1)
+        self.tables = make_tables(embeddings.detach(), [kernel.detach() for kernel in kernels])
 
 
 def tabulate(*weights: torch.Tensor) -> CharacterTables | None:

@@ -15,7 +15,8 @@ import torch
 from torch import nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from .characters import PADDING
+from .character_tables import make_tables, pool_characters
+from .characters import PADDING, VOCAB_SIZE
 from .configuration_elmo import ElmoConfig
 from .fast_inference import (
     CharacterTables,
@@ -25,12 +26,14 @@ from .fast_inference import (
     copy_recurrent,
     pack,
     read_streams,
+    runs_plainly,
     tabulate,
     usable,
 )
+from .fast_training import BothDirections
 
 # Words of about one length that are convolved together on a CPU.
-WORDS_AT_ONCE = 64
+WORDS_AT_ONCE = 128
 
 
 @dataclass
@@ -166,23 +169,15 @@ class ElmoLinear(nn.Linear):
         return super().forward(input) if packed is None else packed.matrix(input, self.bias)
 
 
-class ElmoConvolution(nn.Conv1d):
-    """
-    A convolution over a word's characters, (words, channels, characters) as usual.
-
-    torch's own is slow on a CPU for so few channels; one matrix product over all windows is not.
-    """
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if input.device.type != "cpu" or torch.compiler.is_exporting():
-            return super().forward(input)
-        words, channels, _ = input.shape
-        (width,) = self.kernel_size
-        flat = input.transpose(1, 2).reshape(words, -1)
-        windows = flat.unfold(1, width * channels, channels)  # (words, positions, width * channels)
-        kernel = self.weight.transpose(1, 2).reshape(self.out_channels, -1)
-        convolved = nn.functional.linear(windows.flatten(0, 1), kernel, self.bias)
-        return convolved.view(words, -1, self.out_channels).transpose(1, 2)
+def has_hooks(module: nn.Module) -> bool:
+    """Whether something other than the module's own `forward` runs when it is called."""
+    return bool(
+        "forward" in vars(module)
+        or module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    )
 
 
 class ElmoHighway(nn.Module):
@@ -205,9 +200,7 @@ class ElmoTokenEncoder(nn.Module):
         super().__init__()
         size, filters = config.char_embedding_size, config.char_filters
         self.char_embeddings = nn.Embedding(config.vocab_size, size, padding_idx=0)
-        self.convolutions = nn.ModuleList(
-            ElmoConvolution(size, count, width) for width, count in filters
-        )
+        self.convolutions = nn.ModuleList(nn.Conv1d(size, count, width) for width, count in filters)
         self.widest_filter = max(width for width, _ in filters)
         self.activation = torch.tanh if config.char_activation == "tanh" else torch.relu
         highways = range(config.num_highway_layers)
@@ -228,17 +221,18 @@ class ElmoTokenEncoder(nn.Module):
         lengths, order = ((rows != PADDING) * places).amax(dim=1).sort()
         # a GPU would rather do all at once
         size = WORDS_AT_ONCE if rows.device.type == "cpu" else len(rows)
-        tables = usable(self.tables, *self.table_weights())
-        pooled = []
-        for some, ascending in zip(order.split(size), lengths.split(size), strict=True):
-            longest = int(ascending[-1])
-            if tables is None:
-                embedded = self.char_embeddings(rows[some, : longest + self.widest_filter])
-                pooled.append(self.pool(embedded))
-            else:
-                biases = [cast(torch.Tensor, conv.bias) for conv in self.convolutions]
-                pooled.append(self.activation(tables.pool(rows[some], longest, biases)))
-        return self.project(torch.cat(pooled)[order.argsort()])
+        tables = self.current_tables()
+        groups = [
+            (rows[some], int(ascending[-1]))
+            for some, ascending in zip(order.split(size), lengths.split(size), strict=True)
+        ]
+        if tables is None:
+            trimmed = [group[:, : longest + self.widest_filter] for group, longest in groups]
+            pooled = torch.cat([self.pool(self.char_embeddings(group)) for group in trimmed])
+        else:
+            biases = [cast(torch.Tensor, conv.bias) for conv in self.convolutions]
+            pooled = self.activation(pool_characters(tables, biases, VOCAB_SIZE, groups))
+        return self.project(pooled[order.argsort()])
 
     def encode_embedded(self, embedded: torch.Tensor) -> torch.Tensor:
         """The same from embedded characters, (words, characters, char_embedding_size)."""
@@ -261,14 +255,24 @@ class ElmoTokenEncoder(nn.Module):
         """Makes or drops the tables that stand for the convolutions."""
         self.tables = tabulate(*self.table_weights()) if wanted else None
 
+    def current_tables(self) -> list[torch.Tensor] | None:
+        """The prepared tables, or new ones; None where they cannot stand for the convolutions."""
+        weights = self.table_weights()
+        prepared = usable(self.tables, *weights)
+        if prepared is not None:
+            return prepared.tables
+        if not weights or not runs_plainly(*weights):
+            return None
+        return make_tables(weights[0], weights[1:])
+
     def table_weights(self) -> list[torch.Tensor]:
         """What the tables are made of; nothing when an adapter stands in a module's place."""
-        if type(self.char_embeddings) is not nn.Embedding:
+        modules = [self.char_embeddings, *self.convolutions]
+        if any(
+            type(module) not in (nn.Embedding, nn.Conv1d) or has_hooks(module) for module in modules
+        ):
             return []
-        kernels = [conv.weight for conv in self.convolutions if isinstance(conv, ElmoConvolution)]
-        if len(kernels) < len(self.convolutions):
-            return []
-        return [self.char_embeddings.weight, *kernels]
+        return [cast(torch.Tensor, module.weight) for module in modules]
 
 
 class ElmoLstmCell(nn.Module):
@@ -365,11 +369,15 @@ class ElmoLayer(GradientCheckpointingLayer):
             )
             places = (None, None)
         rows = (forward_rows, backward_rows)
-        read = [
-            self.read(directions, copy, rows, places, batch_sizes, state)
-            for directions, copy in self.usable_copies().items()
-        ]
-        streams, outputs, memories = (torch.cat(parts) for parts in zip(*read, strict=True))
+        weights = self.plain_weights()
+        if weights is not None and torch.is_grad_enabled() and runs_plainly(forward_rows, *weights):
+            streams, outputs, memories = self.read_both(weights, rows, places, batch_sizes, state)
+        else:
+            read = [
+                self.read(directions, copy, rows, places, batch_sizes, state)
+                for directions, copy in self.usable_copies().items()
+            ]
+            streams, outputs, memories = (torch.cat(parts) for parts in zip(*read, strict=True))
         if self.use_skip_connection:
             # added to what is handed on, never to what the LSTMs themselves remember
             return streams[0] + forward_rows, streams[1] + backward_rows, outputs, memories
@@ -397,6 +405,39 @@ class ElmoLayer(GradientCheckpointingLayer):
         linears = [cell.input_linear for cell in cells]
         clips = (cells[0].cell_clip, cells[0].projection_clip)
         return read_streams(linears, streams, index, batch_sizes, state, copy, *clips)
+
+    def read_both(
+        self,
+        weights: list[torch.Tensor],
+        rows: tuple[torch.Tensor, torch.Tensor],
+        places: tuple[torch.Tensor | None, torch.Tensor | None],
+        batch_sizes: list[int],
+        state: tuple[torch.Tensor, torch.Tensor] | None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The same for both directions, where gradients are wanted."""
+        streams = [
+            some if index is None else some[index] for some, index in zip(rows, places, strict=True)
+        ]
+        clips = (self.forward_cell.cell_clip, self.forward_cell.projection_clip)
+        return BothDirections.apply(
+            *streams, *(state or (None, None)), batch_sizes, clips, *weights
+        )
+
+    def plain_weights(self) -> list[torch.Tensor] | None:
+        """
+        For each direction input weight, bias, recurrent weight and projection; None when an
+        adapter or a hook stands in a module's place.
+        """
+        weights = []
+        for cell in (self.forward_cell, self.backward_cell):
+            linears = (cell.input_linear, cell.recurrent_linear, cell.projection)
+            for linear in linears:
+                if linear is None:
+                    continue
+                if type(linear) is not ElmoLinear or has_hooks(linear):
+                    return None
+                weights += [weight for weight in (linear.weight, linear.bias) if weight is not None]
+        return weights
 
     def prepare(self, wanted: bool):
         """Makes or drops the fast copies of the weights."""

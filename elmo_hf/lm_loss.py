@@ -7,9 +7,12 @@ by frequency), and each logit corrected by the log of how surely its word is in 
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 # logits held at once while no gradients are wanted: 256 MB of float32
 LOGITS_AT_ONCE = 1 << 26
@@ -23,7 +26,7 @@ def log_uniform(words: torch.Tensor, vocab_size: int) -> torch.Tensor:
 def sample_distinct(
     count: int, vocab_size: int, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """`count` distinct words by repeated log-uniform draws, and how many draws that took."""
+    """`count` distinct words by log-uniform draws, sorted, and how many draws that took."""
     if count > vocab_size:
         raise ValueError(f"Cannot draw {count} distinct words from a vocabulary of {vocab_size}.")
     draws = torch.empty(0, dtype=torch.long, device=device)
@@ -35,8 +38,8 @@ def sample_distinct(
         words, number = draws.unique(return_inverse=True)
     when = torch.arange(len(draws), device=device)
     first = torch.full_like(words, len(draws)).scatter_reduce_(0, number, when, "amin")
-    order = first.argsort()[:count]
-    return words[order], first[order[-1]] + 1
+    drawn, order = first.sort()
+    return words[order[:count].sort().values], drawn[count - 1] + 1
 
 
 def log_expected_count(words: torch.Tensor, tries: torch.Tensor, vocab_size: int) -> torch.Tensor:
@@ -48,12 +51,8 @@ def log_expected_count(words: torch.Tensor, tries: torch.Tensor, vocab_size: int
 class ElmoSoftmax(nn.Linear):
     """A row of weights and a bias for each word, shared by both directions."""
 
-    def losses(
-        self, hidden: torch.Tensor, targets: torch.Tensor, num_negatives: int | None = None
-    ) -> torch.Tensor:
+    def losses(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """-log P(target) for each row of `hidden` (n, projection_size); 0 where it is -100."""
-        if num_negatives is not None:
-            return self.sampled_losses(hidden, targets, num_negatives)
         rows = max(1, LOGITS_AT_ONCE // self.out_features)
         if torch.is_grad_enabled():
             rows = max(1, len(hidden))
@@ -68,18 +67,59 @@ class ElmoSoftmax(nn.Linear):
     def sampled_losses(
         self, hidden: torch.Tensor, targets: torch.Tensor, num_negatives: int
     ) -> torch.Tensor:
-        """The same over the target and `num_negatives` other words only; for training."""
-        negatives, tries = sample_distinct(num_negatives, self.out_features, hidden.device)
+        """
+        The same over the target and `num_negatives` other words only, for training: `hidden` is
+        (directions, n, projection_size), and every direction has negatives of its own.
+        """
+        drawn = [sample_distinct(num_negatives, self.out_features, hidden.device) for _ in hidden]
+        negatives, tries = (torch.stack(parts) for parts in zip(*drawn, strict=True))
         goal = targets.clamp(min=0)
-        # one look-up for both: its gradient is as large as the whole table
-        words = torch.cat([goal, negatives])
+        # one look-up for all: its gradient is as large as the whole table
+        words = torch.cat([goal, negatives], dim=1)
         weight = nn.functional.embedding(words, self.weight)
-        bias = self.bias[words] - log_expected_count(words, tries, self.out_features)
-        true_weight, weight = weight.split([len(goal), num_negatives])
-        true_bias, bias = bias.split([len(goal), num_negatives])
-        true = (hidden * true_weight).sum(dim=1) + true_bias  # (n,)
-        others = torch.addmm(bias, hidden, weight.T)  # (n, negatives)
+        correction = log_expected_count(words, tries.unsqueeze(1), self.out_features)
+        bias = self.bias[words] - correction
+        sizes = [goal.shape[1], num_negatives]
+        true_weight, weight = weight.split(sizes, dim=1)
+        true_bias, bias = bias.split(sizes, dim=1)
+        true = (hidden * true_weight).sum(dim=-1) + true_bias  # (directions, n)
         # a target among the negatives would be counted against itself
-        others = others.masked_fill(goal.unsqueeze(1) == negatives, float("-inf"))
-        losses = torch.cat([true.unsqueeze(1), others], dim=1).logsumexp(dim=1) - true
+        place = torch.searchsorted(negatives, goal).clamp(max=num_negatives - 1)
+        hits = (negatives.gather(1, place) == goal).nonzero(as_tuple=True)
+        others = LogSumExp.apply(hidden, weight, bias, (*hits, place[hits]))
+        losses = torch.logaddexp(others, true) - true
         return losses.masked_fill(targets < 0, 0)
+
+
+class LogSumExp(Function):
+    """
+    log sum_k exp(hidden_n . weight_k + bias_k), (directions, n), without the `left_out` (direction,
+    n, k).
+
+    There are far more scores than anything else here. They are worked on in place, and the backward
+    pass goes on from their exponentials with products alone.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor,
+        left_out: tuple[torch.Tensor, ...],
+    ) -> torch.Tensor:
+        scores = hidden.bmm(weight.transpose(1, 2)).add_(bias.unsqueeze(1))
+        scores[left_out] = float("-inf")
+        largest = scores.amax(dim=-1, keepdim=True)
+        terms = scores.sub_(largest).exp_()
+        total = terms.sum(dim=-1, keepdim=True)
+        ctx.save_for_backward(hidden, weight, terms, total)
+        return (largest + total.log()).squeeze(-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        hidden, weight, terms, total = ctx.saved_tensors
+        share = gradients[0].unsqueeze(-1) / total
+        of_weight = terms.transpose(1, 2).bmm(torch.cat([hidden * share, share], dim=-1))
+        return share * terms.bmm(weight), of_weight[..., :-1], of_weight[..., -1], None

@@ -10,7 +10,7 @@ What is unusual here:
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self, cast
@@ -492,17 +492,19 @@ class ElmoForPreTraining(ElmoPreTrainedModel):
         hidden, new_state = self.elmo.read_streams(input_ids, input_ids_backward, state)
         # time steps first, as the streams lie
         targets = (labels.T.flatten(), labels_backward.T.flatten())
-        losses = [
-            self.mean_loss(half, goal)
-            for half, goal in zip(hidden.chunk(2, dim=-1), targets, strict=True)
-        ]
+        losses = self.mean_losses(zip(hidden.chunk(2, dim=-1), targets, strict=True))
         return pretraining_output(losses, new_state)
 
-    def mean_loss(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Mean -log P(target) of one direction."""
+    def mean_losses(self, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+        """Mean -log P(target) of each direction, from its vectors and targets."""
+        hidden, targets = (torch.stack(parts) for parts in zip(*pairs, strict=True))
+        hidden = self.dropout(hidden)  # (directions, n, projection_size)
         negatives = self.num_negatives if self.training else None
-        losses = self.softmax.losses(self.dropout(hidden), targets, negatives)
-        return losses.sum() / (targets >= 0).sum().clamp(min=1)
+        if negatives is not None:
+            losses = self.softmax.sampled_losses(hidden, targets, negatives)
+        else:
+            losses = self.softmax.losses(hidden.flatten(0, 1), targets.flatten()).view_as(targets)
+        return losses.sum(dim=1) / (targets >= 0).sum(dim=1).clamp(min=1)
 
     def read_sentences(
         self,
@@ -525,10 +527,9 @@ class ElmoForPreTraining(ElmoPreTrainedModel):
             )
         else:
             words = self.token_numbers(labels, packing)
-            losses = [
-                self.mean_loss(hidden, words[goal])
-                for hidden, goal in predictions(layers[-1], packing)
-            ]
+            losses = self.mean_losses(
+                (hidden, words[goal]) for hidden, goal in predictions(layers[-1], packing)
+            )
             output = pretraining_output(losses, new_state)
         if output_hidden_states:
             output.hidden_states = tuple(
@@ -661,7 +662,7 @@ HUB_ARGUMENTS = (
 )
 
 
-def pretraining_output(losses: list[torch.Tensor], state: ElmoState) -> ElmoForPreTrainingOutput:
+def pretraining_output(losses: torch.Tensor, state: ElmoState) -> ElmoForPreTrainingOutput:
     forward, backward = losses
     return ElmoForPreTrainingOutput((forward + backward) / 2, forward, backward, state=state)
 

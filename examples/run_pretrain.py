@@ -24,6 +24,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 from checkpoints import Checkpoints
+from memory import keep_freed_memory
 from tqdm.auto import tqdm
 from training_curve import draw_pretraining
 
@@ -165,10 +166,14 @@ def needs_counting(args: argparse.Namespace) -> bool:
     return "ElmoForPreTraining" not in architectures
 
 
-def make_optimizer(args: argparse.Namespace, model: ElmoForPreTraining) -> torch.optim.Optimizer:
+def make_optimizer(
+    args: argparse.Namespace, model: ElmoForPreTraining, device: torch.device
+) -> torch.optim.Optimizer:
+    # one pass over the weights; elsewhere torch chooses by itself
+    fused = True if device.type == "cpu" else None
     if args.recipe == "bilm":
         return torch.optim.Adagrad(
-            model.parameters(), lr=args.learning_rate, initial_accumulator_value=1.0
+            model.parameters(), lr=args.learning_rate, initial_accumulator_value=1.0, fused=fused
         )
     decay = [weight for weight in model.parameters() if weight.dim() > 1]
     rest = [weight for weight in model.parameters() if weight.dim() <= 1]
@@ -176,7 +181,7 @@ def make_optimizer(args: argparse.Namespace, model: ElmoForPreTraining) -> torch
         {"params": decay, "weight_decay": args.weight_decay},
         {"params": rest, "weight_decay": 0},
     ]
-    return torch.optim.AdamW(groups, lr=args.learning_rate)
+    return torch.optim.AdamW(groups, lr=args.learning_rate, fused=fused)
 
 
 def learning_rate(args: argparse.Namespace, step: int, num_steps: int) -> float:
@@ -317,7 +322,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator) -> None:
     # the first process's weights become everyone's; each draws its own negatives and dropout
     set_seed(args.seed, device_specific=True)
     bare = make_model(args, vocabulary)
-    model, optimizer = accelerator.prepare(bare, make_optimizer(args, bare))
+    model, optimizer = accelerator.prepare(bare, make_optimizer(args, bare, accelerator.device))
 
     batch_size = args.per_device_train_batch_size
     streams = make_streams(accelerator, corpus, batch_size, args.window_size, args.seed)
@@ -424,6 +429,7 @@ def finish(
 
 def main() -> None:
     args = parse_args()
+    keep_freed_memory()
     args.output_dir.mkdir(parents=True, exist_ok=True)
     accelerator = Accelerator(log_with=args.report_to, project_dir=args.output_dir)
     if args.report_to is not None:

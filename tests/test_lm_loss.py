@@ -38,7 +38,7 @@ def test_sampled_loss_and_gradients_are_allennlps(softmax, batch, monkeypatch):
     hidden, targets = batch
     assert set(targets.tolist()) & set(negatives.tolist())
     ours, theirs = hidden.clone().requires_grad_(), hidden.clone().requires_grad_()
-    found = softmax.losses(ours, targets, NEGATIVES).sum()
+    found = softmax.sampled_losses(ours.unsqueeze(0), targets.unsqueeze(0), NEGATIVES).sum()
     expected = peer(theirs, targets)
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
     found.backward()
@@ -81,11 +81,28 @@ def test_all_words_can_be_drawn_but_not_more():
         sample_distinct(21, 20, torch.device("cpu"))
 
 
+def test_each_direction_has_negatives_of_its_own(softmax, batch, monkeypatch):
+    hidden, targets = batch
+    draws = [sample_distinct(NEGATIVES, WORDS, torch.device("cpu")) for _ in range(2)]
+    expected = []
+    for drawn in draws:
+        monkeypatch.setattr(lm_loss, "sample_distinct", lambda *_, drawn=drawn: drawn)
+        expected.append(softmax.sampled_losses(hidden[None], targets[None], NEGATIVES)[0])
+    assert not torch.equal(*expected)
+    left = iter(draws)
+    monkeypatch.setattr(lm_loss, "sample_distinct", lambda *_: next(left))
+    both = softmax.sampled_losses(hidden.repeat(2, 1, 1), targets.repeat(2, 1), NEGATIVES)
+    torch.testing.assert_close(both, torch.stack(expected))
+
+
 @pytest.mark.parametrize("negatives", [None, NEGATIVES])
 def test_a_missing_target_costs_nothing(softmax, batch, negatives):
     hidden, targets = batch
     targets[::3] = -100
-    losses = softmax.losses(hidden, targets, negatives)
+    if negatives is None:
+        losses = softmax.losses(hidden, targets)
+    else:
+        losses = softmax.sampled_losses(hidden[None], targets[None], negatives)[0]
     assert (losses[::3] == 0).all() and (losses[1::3] > 0).all()
 
 
