@@ -71,6 +71,9 @@ class ElmoConfig(PreTrainedConfig):
         Width, per direction, of an LSTM between ELMo and the token classifier; 0 for none.
     mix_after_task_lstm (`bool`, *optional*, defaults to `False`):
         Whether the last of several mixes joins after the task LSTM instead of before it.
+    num_word_vectors, word_vector_size (`int`, *optional*, default to 0):
+        How many words have a vector of their own that token classifiers read beside ELMo's, and its
+        width.
     classifier_pooling (`str`, *optional*, defaults to `"mean"`):
         `"mean"` or `"max"` over a sentence's words, for sequence classification.
     provenance (`dict[str, str]`, *optional*):
@@ -109,6 +112,8 @@ class ElmoConfig(PreTrainedConfig):
     concatenate_layers: bool = False
     task_lstm_size: int = 0
     mix_after_task_lstm: bool = False
+    num_word_vectors: int = 0
+    word_vector_size: int = 0
     classifier_pooling: str = "mean"
     provenance: dict[str, str] | None = None
     initializer_range: float = 0.02
@@ -146,6 +151,8 @@ class ElmoConfig(PreTrainedConfig):
             "num_hidden_layers": 1,
             "num_output_representations": 1,
             "task_lstm_size": 0,
+            "num_word_vectors": 0,
+            "word_vector_size": 1 if self.num_word_vectors else 0,
         }
         for name, low in lowest.items():
             if getattr(self, name) < low:

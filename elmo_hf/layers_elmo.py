@@ -125,6 +125,14 @@ class ElmoPacking:
         return grid.index_copy(0, places, stream[is_word]).view(batch, words, stream.shape[1])
 
 
+def row_hashes(rows: torch.Tensor) -> torch.Tensor:
+    """A number for each row of character ids: polynomials that wrap around at 64 bits."""
+    # the base is odd and has no other meaning
+    powers = [pow(0x9E3779B97F4A7C15, power, 1 << 64) for power in range(1, rows.shape[-1] + 1)]
+    signed = [power - (1 << 64) if power >> 63 else power for power in powers]
+    return ((rows + 1) * torch.tensor(signed, device=rows.device)).sum(dim=-1)
+
+
 def distinct_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """
     The distinct rows of `rows` (n, characters), and for each row its number among them.
@@ -132,10 +140,7 @@ def distinct_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     Sorting one hash a row is far cheaper than sorting rows. Whether two different rows share a hash
     is checked, and then every row counts as distinct, so the result is always right.
     """
-    # a polynomial hash that wraps around at 64 bits; the base is odd and has no other meaning
-    powers = [pow(0x9E3779B97F4A7C15, power, 1 << 64) for power in range(1, rows.shape[1] + 1)]
-    signed = [power - (1 << 64) if power >> 63 else power for power in powers]
-    hashes = ((rows + 1) * torch.tensor(signed, device=rows.device)).sum(dim=1)
+    hashes = row_hashes(rows)
     values, number = hashes.unique(return_inverse=True)
     everyone = torch.arange(len(rows), device=rows.device)
     distinct = rows[torch.empty_like(values).scatter_(0, number, everyone)]
@@ -482,6 +487,38 @@ class ElmoScalarMix(nn.Module):
         for weight, layer in zip(weights, layers, strict=True):
             mixed = mixed + weight * layer
         return self.gamma * mixed
+
+
+class ElmoWordVectors(nn.Module):
+    """
+    A vector of its own for each of a list of words, beside ELMo's; other words share one.
+
+    The model sees characters only, so a word is known by the hash of its row.
+    """
+
+    hashes: torch.Tensor
+
+    def __init__(self, config: ElmoConfig):
+        super().__init__()
+        count = config.num_word_vectors
+        self.register_buffer("hashes", torch.zeros(count, dtype=torch.long))
+        # the last row is for all other words
+        self.embeddings = nn.Embedding(count + 1, config.word_vector_size)
+
+    @torch.no_grad()
+    def fill(self, rows: torch.Tensor, vectors: torch.Tensor):
+        """Takes the vectors of words, given as rows of character ids, all different."""
+        hashes, order = row_hashes(rows).sort()
+        self.hashes.copy_(hashes)
+        self.embeddings.weight[:-1] = vectors[order]
+        self.embeddings.weight[-1] = vectors.mean(dim=0)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """(..., characters) -> (..., word_vector_size)."""
+        hashes = row_hashes(rows)
+        place = torch.searchsorted(self.hashes, hashes).clamp(max=len(self.hashes) - 1)
+        known = self.hashes[place] == hashes
+        return self.embeddings(place.where(known, len(self.hashes)))
 
 
 def normalize(layers: list[torch.Tensor]) -> list[torch.Tensor]:

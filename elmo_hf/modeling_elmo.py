@@ -31,6 +31,7 @@ from .layers_elmo import (
     ElmoPacking,
     ElmoScalarMix,
     ElmoTokenEncoder,
+    ElmoWordVectors,
     distinct_rows,
     normalize,
 )
@@ -175,7 +176,7 @@ class ElmoPreTrainedModel(PreTrainedModel):
         if isinstance(module, ElmoScalarMix):
             init.zeros_(module.scalars)
             init.ones_(module.gamma)
-        elif isinstance(module, nn.Embedding):
+        elif isinstance(module, nn.Embedding) and module.padding_idx is not None:
             init.uniform_(module.weight, -1.0, 1.0)
             if not getattr(module.weight, "_is_hf_initialized", False):
                 init.zeros_(module.weight[module.padding_idx])
@@ -296,7 +297,7 @@ class ElmoModel(ElmoPreTrainedModel):
 
         hidden_states = unpack(layers)
         mixed = unpack(normalize(layers)) if self.config.mix_layer_norm else hidden_states
-        representations = self.dropout(torch.stack(self.combine(mixed), dim=2))
+        representations = self.represent(mixed)
         return ElmoModelOutput(
             last_hidden_state=representations[:, :, 0],
             hidden_states=tuple(hidden_states) if output_hidden_states else None,
@@ -398,6 +399,10 @@ class ElmoModel(ElmoPreTrainedModel):
                 raise ValueError(f"`state` is of {len(part)} sentences but the batch has {batch}.")
         outputs, cells = (part[:, index].expand(batch, -1, -1) for part in state.values())
         return outputs[packing.order].transpose(0, 1), cells[packing.order].transpose(0, 1)
+
+    def represent(self, layers: list[torch.Tensor]) -> torch.Tensor:
+        """All representations, (batch, words, num_output_representations, hidden_size)."""
+        return self.dropout(torch.stack(self.combine(layers), dim=2))
 
     def combine(self, layers: list[torch.Tensor]) -> list[torch.Tensor]:
         """The representations that `config.output_layer` asks for."""
@@ -725,6 +730,10 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
         self.elmo = ElmoModel(config, add_scalar_mix=not config.concatenate_layers)
         after = config.hidden_size if config.mix_after_task_lstm else 0
         width = config.hidden_size * num_vectors(config) - after
+        self.word_vectors = None
+        if config.num_word_vectors:
+            self.word_vectors = ElmoWordVectors(config)
+            width += config.word_vector_size
         self.dropout = nn.Dropout(config.classifier_dropout)
         self.task_lstm = None
         if config.task_lstm_size:
@@ -742,33 +751,55 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
         inputs_embeds: torch.Tensor | None = None,
         state: ElmoState | None = None,
         labels: torch.Tensor | None = None,
+        layers: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
         **kwargs,
     ) -> ElmoTokenClassifierOutput:
         r"""
         labels (`(batch, words)`, *optional*):
             A class for each word; -100 where there is none to learn.
+        layers (`(batch, words, layers, hidden_size)`, *optional*):
+            What the biLM made of these words before, all its `hidden_states`: a frozen biLM need
+            not read them again. With it, `attention_mask` must be given, and `input_ids` is only
+            needed for word vectors.
         """
-        mask = word_mask(one_input(input_ids, inputs_embeds), attention_mask)
-        vectors, output = read_words(
-            self.elmo,
-            output_hidden_states,
-            input_ids=input_ids,
-            attention_mask=mask,
-            inputs_embeds=inputs_embeds,
-            state=state,
-        )
-        after = 1 if self.config.mix_after_task_lstm else 0
-        before, after_lstm = vectors.split([vectors.shape[2] - after, after], dim=2)
-        hidden = self.dropout(before.flatten(2))
-        if self.task_lstm is not None:
-            read = run_over_words(self.task_lstm, hidden, mask)
-            hidden = self.dropout(torch.cat([read, after_lstm.flatten(2)], dim=-1))
-        logits = self.classifier(hidden)
+        if layers is None:
+            mask = word_mask(one_input(input_ids, inputs_embeds), attention_mask)
+            vectors, output = read_words(
+                self.elmo,
+                output_hidden_states,
+                input_ids=input_ids,
+                attention_mask=mask,
+                inputs_embeds=inputs_embeds,
+                state=state,
+            )
+        else:
+            mask = word_mask(layers, attention_mask)
+            vectors, output = layers, ElmoModelOutput()
+            if not self.config.concatenate_layers:
+                vectors = self.elmo.represent([*layers.unbind(dim=2)])
+        logits = self.classify(vectors, mask, input_ids)
         loss = None
         if labels is not None:
             loss = self.loss_function(logits, labels, self.config, **kwargs)
         return ElmoTokenClassifierOutput(loss, logits, output.hidden_states, output.state)
+
+    def classify(
+        self, vectors: torch.Tensor, mask: torch.Tensor, input_ids: torch.Tensor | None
+    ) -> torch.Tensor:
+        """(batch, words, vectors, hidden_size) -> (batch, words, num_labels)."""
+        after = 1 if self.config.mix_after_task_lstm else 0
+        before, after_lstm = vectors.split([vectors.shape[2] - after, after], dim=2)
+        hidden = before.flatten(2)
+        if self.word_vectors is not None:
+            if input_ids is None:
+                raise ValueError("This model has word vectors, which need `input_ids`.")
+            hidden = torch.cat([hidden, self.word_vectors(input_ids)], dim=-1)
+        hidden = self.dropout(hidden)
+        if self.task_lstm is not None:
+            read = run_over_words(self.task_lstm, hidden, mask)
+            hidden = self.dropout(torch.cat([read, after_lstm.flatten(2)], dim=-1))
+        return self.classifier(hidden)
 
 
 def run_over_words(lstm: nn.LSTM, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

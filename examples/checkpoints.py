@@ -1,10 +1,13 @@
-"""Checkpoints of a training run under accelerate: each is there whole or not at all."""
+"""What a training run under accelerate saves: each of it is there whole or not at all."""
 
+import os
 import re
 import shutil
 from pathlib import Path
 
 from accelerate import Accelerator
+
+from elmo_hf import ElmoPreTrainedModel, ElmoTokenizer
 
 KEPT = 2
 
@@ -63,3 +66,15 @@ class Checkpoints:
             for old in self.all()[:-KEPT]:
                 shutil.rmtree(old)
         self.accelerator.wait_for_everyone()
+
+
+def save_model(model: ElmoPreTrainedModel, folder: Path) -> None:
+    """A model and its tokenizer, file by file under a passing name: none is ever half written."""
+    building = folder / ".model.part"
+    shutil.rmtree(building, ignore_errors=True)
+    model.save_pretrained(building)
+    width = model.config.max_characters_per_token
+    ElmoTokenizer(max_characters_per_token=width).save_pretrained(building)
+    for file in building.iterdir():
+        os.replace(file, folder / file.name)
+    building.rmdir()

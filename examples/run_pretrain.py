@@ -15,7 +15,6 @@ loss shown while training is over sampled words, with dropout, and is labelled "
 import argparse
 import json
 import math
-import os
 import time
 from collections import Counter
 from pathlib import Path
@@ -23,12 +22,12 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
-from checkpoints import Checkpoints
+from checkpoints import Checkpoints, save_model
 from memory import keep_freed_memory
 from tqdm.auto import tqdm
 from training_curve import draw_pretraining
 
-from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoState, ElmoTokenizer
+from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.cli import run
 from elmo_hf.lm_corpus import Corpus, DatasetCorpus, PackedStream, find_files, stream_batch
 from elmo_hf.word_vocabulary import WordVocabulary
@@ -294,17 +293,6 @@ def next_batch(
     width = model.config.max_characters_per_token
     batch = stream_batch(streams[0], streams[1], model.known_words(), width)
     return {name: part.to(accelerator.device) for name, part in batch.items()}
-
-
-def save_model(model: ElmoForPreTraining, folder: Path) -> None:
-    """File by file under a passing name, so that no file is ever half written."""
-    building = folder / ".model.part"
-    model.save_pretrained(building)
-    width = model.config.max_characters_per_token
-    ElmoTokenizer(max_characters_per_token=width).save_pretrained(building)
-    for file in building.iterdir():
-        os.replace(file, folder / file.name)
-    building.rmdir()
 
 
 def train(args: argparse.Namespace, accelerator: Accelerator) -> None:

@@ -1,0 +1,52 @@
+"""Check tagged files: valid universal tags, no sentence twice, none nearly twice across files.
+
+python examples/check_sample.py [train.conllu dev.conllu test.conllu]
+"""
+
+import argparse
+import itertools
+import sys
+from pathlib import Path
+
+from tagged_data import read_tagged
+
+FOLDER = Path(__file__).parent / "sample"
+UNIVERSAL_TAGS = {
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
+    *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+}
+# sentences that share more of their distinct words than this are nearly the same
+NEARLY = 0.6
+
+
+def check(files: list[Path]) -> list[str]:
+    """What is wrong, a line each."""
+    faults = []
+    sentences = []
+    for file in files:
+        for sentence in read_tagged(file):
+            where = f"{file.name}, line {sentence['line']}"
+            unknown = set(sentence["tags"]) - UNIVERSAL_TAGS
+            faults += [f"{where}: {tag!r} is no universal tag" for tag in sorted(unknown)]
+            words = frozenset(word.lower() for word in sentence["tokens"])
+            sentences.append((file, where, sentence["tokens"], words))
+    for first, second in itertools.combinations(sentences, 2):
+        shared = len(first[3] & second[3]) / len(first[3] | second[3])
+        if first[2] == second[2]:
+            faults.append(f"{second[1]}: the same sentence as {first[1]}")
+        elif first[0] != second[0] and shared > NEARLY:
+            faults.append(f"{second[1]}: nearly the sentence of {first[1]}")
+    return faults
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = [FOLDER / f"{split}.conllu" for split in ("train", "dev", "test")]
+    parser.add_argument("files", nargs="*", type=Path, default=default, help="default: the sample")
+    faults = check(parser.parse_args().files)
+    print("\n".join(faults) or "nothing is wrong")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Batches of tagged sentences: what a step reads, and how it becomes a model's inputs."""
+
+import argparse
+from collections.abc import Iterator
+
+import torch
+from datasets import Dataset
+from feature_cache import FeatureCache
+
+from elmo_hf import ElmoTokenizer
+
+
+class Batches:
+    """A dataset's sentences as a model's inputs: character ids, or the biLM's layers."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        tokenizer: ElmoTokenizer,
+        cache: FeatureCache | None,
+        has_word_vectors: bool,
+    ):
+        self.dataset, self.tokenizer, self.cache = dataset, tokenizer, cache
+        self.lengths = [len(tokens) for tokens in dataset["tokens"]]
+        self.needs_ids = cache is None or has_word_vectors
+
+    def collate(self, numbers: list[int]) -> dict[str, torch.Tensor]:
+        rows = [self.dataset[number] for number in numbers]
+        padded = torch.nn.utils.rnn.pad_sequence
+        labels = [torch.tensor(row["labels"]) for row in rows]
+        batch = {
+            "numbers": torch.tensor(numbers),
+            "labels": padded(labels, batch_first=True, padding_value=-100),
+        }
+        batch["attention_mask"] = (batch["labels"] >= 0).long()
+        if self.cache is not None:
+            layers = [self.cache.layers(number) for number in numbers]
+            batch["layers"] = padded(layers, batch_first=True)
+        if self.needs_ids:
+            words = [row["tokens"] for row in rows]
+            encoded = self.tokenizer(
+                words, is_split_into_words=True, padding=True, return_tensors="pt"
+            )
+            batch["input_ids"] = encoded["input_ids"]
+        return batch
+
+    def plan(self, args: argparse.Namespace, processes: int, epoch: int) -> list[list[list[int]]]:
+        """
+        The sentences of each step of an epoch, in parts whose gradients are added up. A part is
+        what all processes read together, so that it does not matter how many they are.
+        """
+        draw = torch.Generator().manual_seed(args.seed * 10_007 + epoch)
+        order = torch.randperm(len(self.lengths), generator=draw).tolist()
+        if args.per_device_train_batch_size is not None:
+            size = args.per_device_train_batch_size * processes
+            parts = [order[start : start + size] for start in range(0, len(order), size)]
+        else:
+            parts = list(self.fill(order, args.words_per_batch * processes))
+            mixed = torch.randperm(len(parts), generator=draw).tolist()
+            parts = [parts[number] for number in mixed]
+        # every process needs a sentence: those of smaller parts join another one
+        whole = [part for part in parts if len(part) >= processes]
+        if not whole:
+            raise ValueError(f"{processes} processes need more than {len(order)} sentences.")
+        whole[-1] = whole[-1] + [n for part in parts if len(part) < processes for n in part]
+        size = args.gradient_accumulation_steps
+        return [whole[start : start + size] for start in range(0, len(whole), size)]
+
+    def fill(self, order: list[int], budget: int) -> Iterator[list[int]]:
+        """Sentences of about one length, as many as have so many words with their padding."""
+        step: list[int] = []
+        for number in sorted(order, key=lambda number: self.lengths[number]):
+            if step and (len(step) + 1) * self.lengths[number] > budget:
+                yield step
+                step = []
+            step.append(number)
+        yield step

@@ -1,0 +1,30 @@
+"""Static word vectors from the text files of GloVe, word2vec and fastText."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import torch
+
+
+def read_word_vectors(path: Path, words: Collection[str]) -> tuple[list[str], torch.Tensor]:
+    """Those of `words` that the file has, and their vectors, (words, size); the rest is passed."""
+    found: dict[str, list[float]] = {}
+    size = None
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            word, *values = line.rstrip("\n").rstrip(" ").split(" ")
+            # word2vec and fastText begin with a line of two counts
+            if number == 1 and len(values) == 1:
+                continue
+            size = size or len(values)
+            if len(values) != size:
+                raise ValueError(
+                    f"{str(path)!r}, line {number}: {word!r} has {len(values)} numbers where the "
+                    f"words before have {size}; the file must have one word a line and spaces "
+                    "between the numbers."
+                )
+            if word in words and word not in found:
+                found[word] = [float(value) for value in values]
+    if not found:
+        raise ValueError(f"{str(path)!r} has a vector for none of the training words.")
+    return [*found], torch.tensor([*found.values()])
