@@ -54,8 +54,10 @@ Copy = TypeVar("Copy", bound=FastCopy)
 
 
 def usable(copy: Copy | None, *weights: torch.Tensor) -> Copy | None:
-    """The copy of these weights, unless gradients are wanted or the weights have changed."""
-    if copy is None or torch.is_grad_enabled() or not copy.is_of(*weights):
+    """The copy of these weights, where no gradients are wanted and nothing has changed since."""
+    if copy is None or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
+        return None
+    if not copy.is_of(*weights):
         return None
     return copy
 

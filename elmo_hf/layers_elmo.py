@@ -195,7 +195,9 @@ class ElmoHighway(nn.Module):
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         gate = torch.sigmoid(self.carry(hidden))
-        return torch.lerp(hidden, torch.relu(self.transform(hidden)), gate)
+        transformed = torch.relu(self.transform(hidden))
+        # under autocast only the products are in low precision
+        return torch.lerp(hidden.to(transformed.dtype), transformed, gate)
 
 
 class ElmoTokenEncoder(nn.Module):

@@ -48,6 +48,10 @@ def log_expected_count(words: torch.Tensor, tries: torch.Tensor, vocab_size: int
     return torch.log(-torch.expm1(misses)).float()
 
 
+def at_least_float(values: torch.Tensor) -> torch.Tensor:
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
 class ElmoSoftmax(nn.Linear):
     """A row of weights and a bias for each word, shared by both directions."""
 
@@ -71,12 +75,19 @@ class ElmoSoftmax(nn.Linear):
         The same over the target and `num_negatives` other words only, for training: `hidden` is
         (directions, n, projection_size), and every direction has negatives of its own.
         """
+        # an autocast would take the scores' precision
+        with torch.autocast(hidden.device.type, enabled=False):
+            return self._sampled_losses(at_least_float(hidden), targets, num_negatives)
+
+    def _sampled_losses(
+        self, hidden: torch.Tensor, targets: torch.Tensor, num_negatives: int
+    ) -> torch.Tensor:
         drawn = [sample_distinct(num_negatives, self.out_features, hidden.device) for _ in hidden]
         negatives, tries = (torch.stack(parts) for parts in zip(*drawn, strict=True))
         goal = targets.clamp(min=0)
         # one look-up for all: its gradient is as large as the whole table
         words = torch.cat([goal, negatives], dim=1)
-        weight = nn.functional.embedding(words, self.weight)
+        weight = at_least_float(nn.functional.embedding(words, self.weight))
         correction = log_expected_count(words, tries.unsqueeze(1), self.out_features)
         bias = self.bias[words] - correction
         sizes = [goal.shape[1], num_negatives]

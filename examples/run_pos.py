@@ -31,6 +31,7 @@ from tagged_batches import Batches
 from tagged_data import load_from_hub, load_tagged, number_tags
 from tagging_figures import count_tags, describe, measure, most_frequent, scalars, write_conllu
 from tqdm.auto import tqdm
+from transformers.utils import logging
 from word_vectors import read_word_vectors
 
 from elmo_hf import ElmoConfig, ElmoForTokenClassification, ElmoTokenizer
@@ -249,7 +250,8 @@ def train(
         label = f"epoch {progress.epoch + 1}"
         with tqdm(total=len(steps), initial=progress.step, desc=label, disable=quiet) as bar:
             while progress.step < len(steps):
-                done = (progress.epoch + progress.step / len(steps)) / args.num_train_epochs
+                # in the middle of the step: neither the first nor the last counts for nothing
+                done = (progress.epoch + (progress.step + 0.5) / len(steps)) / args.num_train_epochs
                 for group in optimizer.param_groups:
                     group["lr"] = group["top"] * rate(args, done)
                 loss = learn(
@@ -345,6 +347,9 @@ def tag(
 def main() -> None:
     args = parse_args()
     keep_freed_memory()
+    # their bars would break ours, and a new head is no news
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     args.output_dir.mkdir(parents=True, exist_ok=True)
     accelerator = Accelerator(
         mixed_precision=args.mixed_precision, log_with=args.report_to, project_dir=args.output_dir
@@ -392,7 +397,7 @@ def main() -> None:
     best = ElmoForTokenClassification.from_pretrained(args.output_dir)
     model.load_state_dict(best.state_dict())
     results = {"train_loss": progress.history[progress.best_epoch - 1]["train_loss"]}
-    for split in splits.keys() - {"train"}:
+    for split in [split for split in splits if split != "train"]:
         results |= judge(model, split)
         guess = measure(args.task, splits[split], most_frequent(counts, splits[split]), counts)
         results[f"{split}_baseline_{GOAL[args.task]}"] = guess[GOAL[args.task]]

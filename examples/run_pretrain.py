@@ -26,6 +26,7 @@ from checkpoints import Checkpoints, save_model
 from memory import keep_freed_memory
 from tqdm.auto import tqdm
 from training_curve import draw_pretraining
+from transformers.utils import logging
 
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.cli import run
@@ -418,6 +419,9 @@ def finish(
 def main() -> None:
     args = parse_args()
     keep_freed_memory()
+    # their bars would break ours, and a new head is no news
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     args.output_dir.mkdir(parents=True, exist_ok=True)
     accelerator = Accelerator(log_with=args.report_to, project_dir=args.output_dir)
     if args.report_to is not None:

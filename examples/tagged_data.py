@@ -136,7 +136,7 @@ def find_format(path: Path) -> str:
         is_conllu = all(len(row) == 10 and CONLLU_ID.fullmatch(row[0]) for row in rows[:1])
         return "conllu" if is_conllu else "\t"
     for separator in "/_":
-        if sample and all(separator in word for line in sample[:5] for word in line.split()):
+        if sample and all(separator in word for word in sample[0].split()):
             return separator
     return " "
 

@@ -208,3 +208,11 @@ def test_without_the_private_operators_nothing_is_packed(strong_model, way, monk
 
 def test_half_precision_is_left_plain(strong_model):
     assert not is_prepared(strong_model.to(torch.bfloat16).prepare_for_inference())
+
+
+def test_autocast_passes_the_copies_over(strong_model):
+    batch = tokenize(SENTENCES)
+    prepared = copy.deepcopy(strong_model).prepare_for_inference()
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        found, expected = (model.eval()(**batch)[0] for model in (prepared, strong_model))
+    assert torch.equal(found, expected)

@@ -153,6 +153,22 @@ def test_sampling_is_for_training_only(model, monkeypatch):
     assert drawn == [5, None]
 
 
+@pytest.mark.parametrize("negatives", [5, None])
+def test_autocast_trains(negatives):
+    """The products in low precision, the softmax not: the loss is near, and everything learns."""
+    model = ElmoForPreTraining(tiny_config(lm_vocab_size=40, num_negative_samples=negatives))
+    batch = stream_inputs(SENTENCES, WordVocabulary(WORDS))
+    torch.manual_seed(0)
+    expected = model.train()(**batch).loss
+    torch.manual_seed(0)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(**batch).loss
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, expected, rtol=0.02, atol=0)
+    loss.backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+
+
 def test_a_small_vocabulary_uses_all_of_it():
     model = ElmoForPreTraining(tiny_config(lm_vocab_size=10, num_negative_samples=5))
     assert model.num_negatives is None

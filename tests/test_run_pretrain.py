@@ -1,24 +1,18 @@
 """The pretraining script as a user runs it: results, crashes, two processes, bad input."""
 
-import contextlib
 import json
-import os
 import random
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import h5py
-import psutil
 import pytest
 import torch
-from safetensors.torch import load_file
+from launch import assert_same_weights, run, run_killed
 
 from elmo_hf import ElmoForPreTraining, ElmoModel
 from elmo_hf.conversion.export_hf_to_allennlp import export
 
-SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "run_pretrain.py"
+SCRIPT = "run_pretrain.py"
 SHAPE = {
     "char_embedding_size": 4,
     "char_filters": [[1, 4], [2, 8]],
@@ -70,44 +64,10 @@ def command(data: Path, output: Path, *extra, shape: str = "shape.json") -> list
     return [str(part) for part in (*arguments, "--output_dir", output, *extra)]
 
 
-def start(arguments: list[str], processes: int = 1) -> subprocess.Popen:
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    launcher = [sys.executable]
-    if processes > 1:
-        launcher += ["-m", "accelerate.commands.launch", "--multi_gpu"]
-        launcher += ["--num_processes", str(processes), "--num_machines", "1"]
-        launcher += ["--mixed_precision", "no", "--dynamo_backend", "no"]
-        launcher += ["--main_process_port", str(random.randrange(20000, 30000))]
-    return subprocess.Popen(
-        [*launcher, str(SCRIPT), *arguments],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def kill(process: subprocess.Popen) -> None:
-    """kill -9, the launcher and all that it started."""
-    everyone = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    for one in everyone:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            one.kill()
-    psutil.wait_procs(everyone)
-    process.communicate()
-
-
-def run(arguments: list[str], processes: int = 1, code: int = 0) -> str:
-    process = start(arguments, processes)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == code, output
-    return output
-
-
 @pytest.fixture(scope="module")
 def trained(data, tmp_path_factory):
     output = tmp_path_factory.mktemp("trained") / "elmo"
-    return output, run(command(data, output))
+    return output, run(SCRIPT, command(data, output))
 
 
 def test_run_leaves_a_model_figures_and_a_curve(trained):
@@ -139,35 +99,16 @@ def test_model_goes_out_as_hdf5_with_its_softmax(trained, tmp_path):
     assert (tmp_path / "hdf5" / "vocab.txt").read_text().split("\n")[0] == "<S>"
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
 @pytest.mark.parametrize("processes", [1, 2])
 def test_killed_runs_end_with_the_same_weights(data, trained, tmp_path, processes):
     expected = trained[0]
     if processes > 1:
         expected = tmp_path / "undisturbed"
-        run(command(data, expected), processes)
-    draw = random.Random(processes)
+        run(SCRIPT, command(data, expected), processes)
     folder = tmp_path / "killed"
     arguments = command(data, folder, "--checkpointing_steps", 30)
-    for _ in range(3):
-        process = start(arguments, processes)
-        saved = len(list(folder.glob("checkpoint-*")))
-        deadline = time.time() + 120
-        # not before something new was saved, or the test would only ever start again
-        while time.time() < deadline and process.poll() is None:
-            names = {path.name for path in folder.glob("checkpoint-*")}
-            if len(names) > saved or len(names) == 2:
-                break
-            time.sleep(0.1)
-        time.sleep(draw.random())
-        kill(process)
-    run(arguments, processes)
-    assert weights(folder).keys() == weights(expected).keys()
-    for name, weight in weights(expected).items():
-        assert torch.equal(weights(folder)[name], weight), name
+    run_killed(SCRIPT, arguments, folder, times=3, processes=processes, seed=processes)
+    assert_same_weights(folder, expected)
 
 
 def losses(folder: Path) -> list[float]:
@@ -183,9 +124,9 @@ def test_two_processes_follow_one(data, tmp_path):
     """Half the batch each, no dropout, full softmax: the same run but for rounding."""
     common = ["--max_train_steps", 50]
     one = command(data, tmp_path / "one", *common, shape="full.json")
-    run([*one, "--per_device_train_batch_size", "8"])
+    run(SCRIPT, [*one, "--per_device_train_batch_size", "8"])
     two = command(data, tmp_path / "two", *common, shape="full.json")
-    run([*two, "--per_device_train_batch_size", "4"], processes=2)
+    run(SCRIPT, [*two, "--per_device_train_batch_size", "4"], processes=2)
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
     results = [json.loads((tmp_path / n / "all_results.json").read_text()) for n in ("one", "two")]
     assert results[0]["test_perplexity"] == pytest.approx(results[1]["test_perplexity"], rel=1e-4)
@@ -195,13 +136,13 @@ def test_training_goes_on_from_a_model(data, trained, tmp_path):
     folder, _ = trained
     before = json.loads((folder / "all_results.json").read_text())
     again = ["--model_name_or_path", folder, "--num_train_epochs", 1]
-    run(command(data, tmp_path / "more", *again))
+    run(SCRIPT, command(data, tmp_path / "more", *again))
     after = json.loads((tmp_path / "more" / "all_results.json").read_text())
     assert after["test_perplexity"] < 1.1 * before["test_perplexity"]
     # other words: the biLM goes on, its softmax starts anew
     words = tmp_path / "vocab.txt"
     words.write_text("<S>\n</S>\n<UNK>\nthe\ndog\n")
-    run(command(data, tmp_path / "other", *again, "--vocab_file", words))
+    run(SCRIPT, command(data, tmp_path / "other", *again, "--vocab_file", words))
     assert ElmoForPreTraining.from_pretrained(tmp_path / "other").softmax.out_features == 5
 
 
@@ -219,5 +160,5 @@ def test_bad_input_is_one_sentence(data, tmp_path, change, sentence):
     (tmp_path / "LATIN").write_bytes(b"caf\xe9\n")
     (tmp_path / "SHORT").write_text("<S>\n")
     change = [str(tmp_path / part) if part.isupper() else part for part in change]
-    printed = run(command(data, tmp_path / "out", *change), code=1)
+    printed = run(SCRIPT, command(data, tmp_path / "out", *change), code=1)
     assert sentence in printed and "Traceback" not in printed

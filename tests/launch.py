@@ -1,0 +1,79 @@
+"""Starts the training scripts as a user does, and kills them as a machine does."""
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import torch
+from safetensors.torch import load_file
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def start(script: str, arguments: list, processes: int = 1, **environment: str) -> subprocess.Popen:
+    """On a CPU, one thread a process; several processes through accelerate's launcher."""
+    settings = {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", **environment}
+    launcher = [sys.executable]
+    if processes > 1:
+        launcher += ["-m", "accelerate.commands.launch", "--multi_gpu"]
+        launcher += ["--num_processes", str(processes), "--num_machines", "1"]
+        launcher += ["--mixed_precision", "no", "--dynamo_backend", "no"]
+        launcher += ["--main_process_port", str(random.randrange(20000, 30000))]
+    return subprocess.Popen(
+        [*launcher, str(EXAMPLES / script), *map(str, arguments)],
+        env=os.environ | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def kill(process: subprocess.Popen) -> None:
+    """kill -9, the launcher and all that it started."""
+    everyone = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    for one in everyone:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    psutil.wait_procs(everyone)
+    process.communicate()
+
+
+def run(script: str, arguments: list, processes: int = 1, code: int = 0) -> str:
+    """What it printed."""
+    process = start(script, arguments, processes)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == code, output
+    return output
+
+
+def run_killed(
+    script: str, arguments: list, folder: Path, times: int, processes: int = 1, seed: int = 0
+) -> None:
+    """Kills the run so many times at random moments, then lets it end."""
+    draw = random.Random(seed)
+    for _ in range(times):
+        process = start(script, arguments, processes)
+        saved = len(list(folder.glob("checkpoint-*")))
+        deadline = time.time() + 120
+        # not before something new was saved, or it would only ever start again
+        while time.time() < deadline and process.poll() is None:
+            names = {path.name for path in folder.glob("checkpoint-*")}
+            if len(names) > saved or len(names) == 2:
+                break
+            time.sleep(0.1)
+        time.sleep(draw.random())
+        kill(process)
+    run(script, arguments, processes)
+
+
+def assert_same_weights(folder: Path, expected: Path) -> None:
+    """Bit by bit."""
+    found, wanted = (load_file(path / "model.safetensors") for path in (folder, expected))
+    assert found.keys() == wanted.keys()
+    for name, weight in wanted.items():
+        assert torch.equal(found[name], weight), name
