@@ -19,6 +19,7 @@ from .modeling_elmo import (
     ElmoPreTrainedModel,
     ElmoState,
 )
+from .tagger import ElmoTagger
 from .tokenization_elmo import ElmoTokenizer
 from .word_vocabulary import WordVocabulary
 
@@ -39,6 +40,7 @@ __all__ = [
     "ElmoModel",
     "ElmoPreTrainedModel",
     "ElmoState",
+    "ElmoTagger",
     "ElmoTokenizer",
     "WordVocabulary",
     "__version__",

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -13,14 +13,15 @@ from tqdm.auto import tqdm
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.source import load_elmo
-from elmo_hf.lm_corpus import Corpus, find_files
+from elmo_hf.lm_corpus import Corpus, decode, find_files, open_text
+from elmo_hf.tagger import ElmoTagger
 from elmo_hf.word_vocabulary import WordVocabulary
 
 app = typer.Typer(
     name="elmo-hf",
     no_args_is_help=True,
     add_completion=False,
-    help="ELMo as a Hugging Face model: convert published weights, look into them, take them back.",
+    help="ELMo as a Hugging Face model: convert published weights, tag text, take weights back.",
 )
 
 
@@ -85,6 +86,54 @@ def vocab(
     )
 
 
+def tag(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Text, one tokenised sentence a line; by default standard input."),
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help="A tagger: a folder or a Hub name.")] = "",
+    style: Annotated[
+        str | None,
+        typer.Option("--format", help="conllu or colour; by default colour in a terminal."),
+    ] = None,
+) -> None:
+    """Tag text: CoNLL-U, or a coloured line a sentence."""
+    if not model:
+        raise ValueError("Name a tagger, as in elmo-hf tag --model my-tagger text.txt.")
+    style = style or ("colour" if sys.stdout.isatty() else "conllu")
+    if style not in ("conllu", "colour"):
+        raise ValueError(f"--format is {style!r} but must be conllu or colour.")
+    tagger = ElmoTagger(model)
+    labels = sorted(tagger.labels.values())
+    # bright ones of the terminal's 256 colours, as far from one another as their number allows
+    colours = {tag: 17 + 211 * number // len(labels) for number, tag in enumerate(labels)}
+    for sentence in tagger.tag(read_words(file)):
+        pairs = list(zip(sentence.words, sentence.tags, strict=True))
+        if style == "colour":
+            print(" ".join(f"{word}\033[38;5;{colours[tag]}m/{tag}\033[0m" for word, tag in pairs))
+            continue
+        for number, (word, tag) in enumerate(pairs, start=1):
+            print(number, word, "_", tag, *"______", sep="\t")
+        print()
+
+
+def read_words(file: Path | None) -> Iterator[list[str]]:
+    """The words of each line of a file or of standard input that has any, with a progress bar."""
+    if file is None:
+        with tqdm(sys.stdin, unit="line", disable=sys.stdin.isatty()) as lines:
+            yield from (words for line in lines if (words := line.split()))
+        return
+    [path] = find_files(file)
+    with (
+        open_text(path) as lines,
+        tqdm(total=path.stat().st_size, unit="B", unit_scale=True) as bar,
+    ):
+        for number, line in enumerate(lines, start=1):
+            bar.update(len(line))
+            if words := decode(line, path, number).split():
+                yield words
+
+
 def count_parameters(module: Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
@@ -98,7 +147,7 @@ def run(command: Callable) -> None:
         sys.exit(1)
 
 
-for command in (convert, export, info, vocab):
+for command in (convert, export, info, tag, vocab):
     app.command()(command)
 
 

@@ -275,9 +275,7 @@ class ElmoTokenEncoder(nn.Module):
     def table_weights(self) -> list[torch.Tensor]:
         """What the tables are made of; nothing when an adapter stands in a module's place."""
         modules = [self.char_embeddings, *self.convolutions]
-        if any(
-            type(module) not in (nn.Embedding, nn.Conv1d) or has_hooks(module) for module in modules
-        ):
+        if any(type(module) not in (nn.Embedding, nn.Conv1d) for module in modules):
             return []
         return [cast(torch.Tensor, module.weight) for module in modules]
 
@@ -376,8 +374,8 @@ class ElmoLayer(GradientCheckpointingLayer):
             )
             places = (None, None)
         rows = (forward_rows, backward_rows)
-        weights = self.plain_weights()
-        if weights is not None and torch.is_grad_enabled() and runs_plainly(forward_rows, *weights):
+        weights = self.plain_weights() if self.training else None
+        if weights is not None and runs_plainly(forward_rows, *weights):
             streams, outputs, memories = self.read_both(weights, rows, places, batch_sizes, state)
         else:
             read = [
@@ -421,7 +419,7 @@ class ElmoLayer(GradientCheckpointingLayer):
         batch_sizes: list[int],
         state: tuple[torch.Tensor, torch.Tensor] | None,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The same for both directions, where gradients are wanted."""
+        """The same for both directions, in training."""
         streams = [
             some if index is None else some[index] for some, index in zip(rows, places, strict=True)
         ]

@@ -88,6 +88,9 @@ def test_fast_path_serves_only_where_it_may(monkeypatch):
     assert taken()
     with torch.autocast("cpu"):
         assert not taken()
+    model.eval()
+    assert not taken()
+    model.train()
     linears = [layer.forward_cell.input_linear for layer in model.layers]
     hooks = [linear.register_forward_hook(lambda *_: None) for linear in linears]
     assert not taken()

@@ -17,6 +17,7 @@ PUBLIC_NAMES = [
     "ElmoModel",
     "ElmoPreTrainedModel",
     "ElmoState",
+    "ElmoTagger",
     "ElmoTokenizer",
     "WordVocabulary",
     "__version__",

@@ -1,0 +1,72 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Tags for running text: sentences in, sentences out, in their order and in bounded memory."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple, cast
+
+import torch
+
+from .configuration_elmo import ElmoConfig
+from .modeling_elmo import ElmoForTokenClassification
+from .tokenization_elmo import ElmoTokenizer
+
+# sentences that are sorted by length together
+WINDOW = 1024
+# words, padding included, that the model reads at once
+WORDS_AT_ONCE = 4096
+
+
+class TaggedSentence(NamedTuple):
+    words: list[str]
+    tags: list[str]
+    # how probable the model holds each of these tags
+    scores: list[float]
+
+
+class ElmoTagger:
+    """A token classifier and its tokenizer, ready to tag."""
+
+    def __init__(self, name_or_path: str):
+        classes = ElmoConfig.from_pretrained(name_or_path).architectures or []
+        if "ElmoForTokenClassification" not in classes:
+            found = ", ".join(classes) or "of no known class"
+            raise ValueError(
+                f"{name_or_path!r} is no tagger but {found}; train one with examples/run_pos.py."
+            )
+        model = ElmoForTokenClassification.from_pretrained(name_or_path)
+        self.model = model.prepare_for_inference()
+        self.tokenizer = ElmoTokenizer.from_pretrained(name_or_path)
+        self.labels = cast(dict[int, str], model.config.id2label)
+
+    def tag(self, sentences: Iterable[list[str]]) -> Iterator[TaggedSentence]:
+        """Tags sentences of split words, however many they are."""
+        rest = iter(sentences)
+        while window := list(islice(rest, WINDOW)):
+            yield from self._tag_window(window)
+
+    def _tag_window(self, sentences: list[list[str]]) -> list[TaggedSentence]:
+        result = [TaggedSentence([], [], []) for _ in sentences]
+        order = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
+        order = [number for number in order if sentences[number]]
+        while order:
+            # the longest of the rest decides how many go with it
+            size = max(1, WORDS_AT_ONCE // len(sentences[order[-1]]))
+            some, order = order[-size:], order[:-size]
+            for number, tagged in zip(
+                some, self._tag_batch([sentences[n] for n in some]), strict=True
+            ):
+                result[number] = tagged
+        return result
+
+    @torch.inference_mode()
+    def _tag_batch(self, sentences: list[list[str]]) -> list[TaggedSentence]:
+        batch = self.tokenizer(
+            sentences, is_split_into_words=True, padding=True, return_tensors="pt"
+        )
+        logits = self.model(**batch.to(self.model.device)).logits
+        scores, numbers = logits.float().softmax(dim=-1).max(dim=-1)
+        return [
+            TaggedSentence(words, [self.labels[n] for n in row[: len(words)]], some[: len(words)])
+            for words, row, some in zip(sentences, numbers.tolist(), scores.tolist(), strict=True)
+        ]
