@@ -14,6 +14,7 @@ from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.source import load_elmo
 from elmo_hf.lm_corpus import Corpus, decode, find_files, open_text
+from elmo_hf.publish import publish
 from elmo_hf.tagger import ElmoTagger
 from elmo_hf.word_vocabulary import WordVocabulary
 
@@ -86,6 +87,15 @@ def vocab(
     )
 
 
+def push(
+    folder: Annotated[Path, typer.Argument(help="A model folder.")],
+    repo: Annotated[str, typer.Argument(help="The Hub repository, as in me/elmo-pos.")],
+    private: Annotated[bool, typer.Option("--private", help="Only for you.")] = False,
+) -> None:
+    """Put a model on the Hub: weights, tokenizer, card, and code for those without elmo_hf."""
+    print(f"pushed to {publish(folder, repo, private)}")
+
+
 def tag(
     file: Annotated[
         Path | None,
@@ -147,7 +157,7 @@ def run(command: Callable) -> None:
         sys.exit(1)
 
 
-for command in (convert, export, info, tag, vocab):
+for command in (convert, export, info, push, tag, vocab):
     app.command()(command)
 
 

@@ -36,6 +36,7 @@ from .layers_elmo import (
     normalize,
 )
 from .lm_loss import LOGITS_AT_ONCE, ElmoSoftmax
+from .remote_code import PushesCode
 from .word_vocabulary import FILE_NAME, SPECIAL_WORDS, WordVocabulary
 
 logger = logging.get_logger(__name__)
@@ -160,7 +161,7 @@ def word_mask(given: torch.Tensor, attention_mask: torch.Tensor | None) -> torch
     return attention_mask.bool()
 
 
-class ElmoPreTrainedModel(PreTrainedModel):
+class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
     """What all ELMo models share; weights start as in bilm-tf."""
 
     config: ElmoConfig

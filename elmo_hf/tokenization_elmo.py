@@ -44,6 +44,7 @@ from .characters import (
     decode_row,
     encode_word,
 )
+from .remote_code import PushesCode
 
 Span = tuple[int, int]
 
@@ -183,7 +184,7 @@ def _find_moses_words(text: str, words: list[str]) -> list[Span]:
     return spans
 
 
-class ElmoTokenizer(PreTrainedTokenizer):
+class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
     """
     Words to rows of character ids, without a vocabulary file.
 

@@ -1,13 +1,14 @@
 """The command `elmo-hf` and the script, as a user calls them."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tiny import tiny_config, write_model
+from tiny import WIDTH, tiny_config, write_model
 
-from elmo_hf import cli
+from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTagger, ElmoTokenizer, cli, tagger
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -85,3 +86,52 @@ def test_help_teaches(elmo_hf):
     assert all(command in printed for command in ("convert", "export", "info"))
     printed, _ = elmo_hf("convert", "--help")
     assert "--options_file" in printed and "--overwrite" in printed
+
+
+@pytest.fixture
+def tagger_folder(tmp_path):
+    labels = ["ADJ", "NOUN", "VERB"]
+    config = tiny_config(
+        id2label=dict(enumerate(labels)), label2id={tag: n for n, tag in enumerate(labels)}
+    )
+    ElmoForTokenClassification(config).save_pretrained(tmp_path / "tagger")
+    ElmoTokenizer(max_characters_per_token=WIDTH).save_pretrained(tmp_path / "tagger")
+    return tmp_path / "tagger"
+
+
+TEXT = "Dogs bark .\n\nHi\nthe old dog barks and barks and barks\n"
+
+
+def test_tag_prints_conllu_in_order(elmo_hf, tagger_folder, tmp_path, monkeypatch):
+    # several windows and batches even of four lines
+    monkeypatch.setattr(tagger, "WINDOW", 2)
+    monkeypatch.setattr(tagger, "WORDS_AT_ONCE", 5)
+    (tmp_path / "text").write_text(TEXT)
+    printed, _ = elmo_hf("tag", "--model", tagger_folder, tmp_path / "text")
+    sentences = [block.splitlines() for block in printed.strip().split("\n\n")]
+    words = [[line.split("\t")[1] for line in block] for block in sentences]
+    assert words == [line.split() for line in TEXT.splitlines() if line]
+    assert all(len(line.split("\t")) == 10 for block in sentences for line in block)
+    found = [[line.split("\t")[3] for line in block] for block in sentences]
+    alone = [next(ElmoTagger(str(tagger_folder)).tag([row])).tags for row in words]
+    assert found == alone
+
+
+def test_tag_reads_standard_input_and_paints(elmo_hf, tagger_folder, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(TEXT))
+    printed, _ = elmo_hf("tag", "--model", tagger_folder, "--format", "colour")
+    assert printed.count("\n") == 3 and "\033[38;5;" in printed
+
+
+def test_empty_sentences_keep_their_place(tagger_folder):
+    found = list(ElmoTagger(str(tagger_folder)).tag([[], ["a", "b"], []]))
+    assert [len(sentence.tags) for sentence in found] == [0, 2, 0]
+    assert all(0 < score <= 1 for score in found[1].scores)
+
+
+def test_tag_needs_a_tagger(elmo_hf, tmp_path):
+    ElmoModel(tiny_config()).save_pretrained(tmp_path / "bilm")
+    _, complained = elmo_hf("tag", "--model", tmp_path / "bilm", code=1)
+    assert "is no tagger but ElmoModel; train one with" in complained
+    _, complained = elmo_hf("tag", "--model", tmp_path / "bilm", "--format", "xml", code=1)
+    assert "must be conllu or colour" in complained

@@ -464,3 +464,41 @@ def test_pipeline_extracts_features_in_batches(tiny_model):
     for batched, text in zip(extract(texts, batch_size=3), texts, strict=True):
         alone = tiny_model(**tokenize([text.split()])).last_hidden_state[0]
         close(torch.tensor(batched)[0, : len(alone)], alone)
+
+
+HEADS = {
+    "linear": {},
+    "task-lstm": {"task_lstm_size": 5},
+    "mixes": {"task_lstm_size": 5, "num_output_representations": 3, "mix_after_task_lstm": True},
+    "all-layers": {"concatenate_layers": True},
+    "word-vectors": {"num_word_vectors": 2, "word_vector_size": 3},
+}
+
+
+@pytest.mark.parametrize("overrides", HEADS.values(), ids=HEADS)
+def test_a_head_reads_layers_made_before(overrides):
+    model = ElmoForTokenClassification(tiny_config(num_labels=4, **overrides)).eval()
+    batch = tokenize(SENTENCES)
+    layers = torch.stack(model.elmo(**batch, output_hidden_states=True).hidden_states, dim=2)
+    expected = model(**batch).logits
+    found = model(**batch, layers=layers.detach()).logits
+    close(found, expected)
+    if not model.config.num_word_vectors:
+        mask = batch["attention_mask"]
+        assert torch.equal(model(attention_mask=mask, layers=layers).logits, found)
+    else:
+        with pytest.raises(ValueError, match="word vectors, which need `input_ids`"):
+            model(attention_mask=batch["attention_mask"], layers=layers)
+
+
+def test_word_vectors_are_found_by_characters(tmp_path):
+    config = tiny_config(num_labels=4, num_word_vectors=2, word_vector_size=3)
+    model = ElmoForTokenClassification(config).eval()
+    rows = tokenize([["bark", "Dogs"]])["input_ids"][0]
+    model.word_vectors.fill(rows, torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    asked = tokenize([["Dogs", "dogs", "bark"]])["input_ids"]
+    expected = [[[4.0, 5.0, 6.0], [2.5, 3.5, 4.5], [1.0, 2.0, 3.0]]]
+    assert model.word_vectors(asked).tolist() == expected
+    model.save_pretrained(tmp_path)
+    again = ElmoForTokenClassification.from_pretrained(tmp_path)
+    assert again.word_vectors(asked).tolist() == expected

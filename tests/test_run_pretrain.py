@@ -8,8 +8,9 @@ import h5py
 import pytest
 import torch
 from launch import assert_same_weights, run, run_killed
+from run_pretrain import WINDOWS_UNTIL_FRESH, start_afresh
 
-from elmo_hf import ElmoForPreTraining, ElmoModel
+from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.conversion.export_hf_to_allennlp import export
 
 SCRIPT = "run_pretrain.py"
@@ -130,6 +131,18 @@ def test_two_processes_follow_one(data, tmp_path):
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
     results = [json.loads((tmp_path / n / "all_results.json").read_text()) for n in ("one", "two")]
     assert results[0]["test_perplexity"] == pytest.approx(results[1]["test_perplexity"], rel=1e-4)
+
+
+def test_rows_start_afresh_in_turn():
+    fresh = []
+    for step in range(WINDOWS_UNTIL_FRESH):
+        state = ElmoState(torch.ones(4, 2), torch.ones(4, 3))
+        start_afresh(state, step, range(2, 6))
+        rows = [row for row in range(4) if not state.outputs[row].any()]
+        assert rows == [row for row in range(4) if not state.cells[row].any()]
+        fresh += rows
+    assert sorted(fresh) == [0, 1, 2, 3]
+    assert start_afresh(None, 0, range(4)) is None
 
 
 def test_training_goes_on_from_a_model(data, trained, tmp_path):

@@ -1,0 +1,46 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""The code that a published model carries, for people who have not installed this package.
+
+With `trust_remote_code=True` transformers runs it from the repository; who has the package loads
+its own classes, whatever lies there.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+from transformers.dynamic_module_utils import get_relative_import_files
+from transformers.utils import PushToHubMixin
+
+AUTO_CLASSES = {
+    "AutoConfig": "configuration_elmo.ElmoConfig",
+    "AutoModel": "modeling_elmo.ElmoModel",
+    "AutoModelForPreTraining": "modeling_elmo.ElmoForPreTraining",
+    "AutoModelForSequenceClassification": "modeling_elmo.ElmoForSequenceClassification",
+    "AutoModelForTokenClassification": "modeling_elmo.ElmoForTokenClassification",
+}
+AUTO_TOKENIZER = {"AutoTokenizer": ["tokenization_elmo.ElmoTokenizer", None]}
+
+
+def add_code(folder: str | Path) -> None:
+    """Puts the modules of all Auto classes into a model folder, and says so in its files."""
+    here, folder = Path(__file__).parent, Path(folder)
+    for name in ("configuration_elmo", "modeling_elmo", "tokenization_elmo"):
+        module = here / f"{name}.py"
+        for source in (module, *map(Path, get_relative_import_files(module))):
+            shutil.copyfile(source, folder / source.name)
+    for name, classes in (("config", AUTO_CLASSES), ("tokenizer_config", AUTO_TOKENIZER)):
+        file = folder / f"{name}.json"
+        if file.exists():
+            settings = json.loads(file.read_text(encoding="utf-8")) | {"auto_map": classes}
+            # a link of the folder's own is replaced, never written through
+            file.unlink()
+            file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+class PushesCode(PushToHubMixin):
+    """Has `push_to_hub` take the code along."""
+
+    def _upload_modified_files(self, working_dir, *args, **kwargs):
+        add_code(working_dir)
+        return super()._upload_modified_files(working_dir, *args, **kwargs)
