@@ -13,11 +13,15 @@ help:  ## show this list
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: .venv/.installed  ## convert a small model and embed a word in two senses
+demo: .venv/.installed  ## convert a small model, embed a word in two senses, train a tagger
 	$(BIN)/python examples/random_model.py --output_dir $(DEMO)/untrained
 	$(BIN)/elmo-hf export $(DEMO)/untrained --output_dir $(DEMO)/hdf5 --overwrite
 	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output_dir $(DEMO)/elmo --overwrite
 	$(BIN)/python examples/embed_sentences.py --model_name_or_path $(DEMO)/elmo
+	$(BIN)/accelerate launch --num_processes 1 --num_machines 1 --mixed_precision no \
+		--dynamo_backend no examples/run_pos.py --model_name_or_path $(DEMO)/elmo \
+		--output_dir $(DEMO)/tagger
+	echo "Will you book the book ?" | $(BIN)/elmo-hf tag --model $(DEMO)/tagger
 
 test: .venv/.installed  ## fetch the reference material and run all tests
 	$(BIN)/python tests/references.py

@@ -29,6 +29,7 @@ from memory import keep_freed_memory
 from pos_report import write_report
 from tagged_batches import Batches
 from tagged_data import load_from_hub, load_tagged, number_tags
+from tagger_card import write_card
 from tagging_figures import count_tags, describe, measure, most_frequent, scalars, write_conllu
 from tqdm.auto import tqdm
 from transformers.utils import logging
@@ -36,6 +37,7 @@ from word_vectors import read_word_vectors
 
 from elmo_hf import ElmoConfig, ElmoForTokenClassification, ElmoTokenizer
 from elmo_hf.cli import run
+from elmo_hf.publish import publish
 
 HERE = Path(__file__).resolve().parent
 SPLITS = ("train", "validation", "test")
@@ -105,7 +107,13 @@ def parse_args() -> argparse.Namespace:
     training.add_argument("--seed", type=int, default=42)
     training.add_argument("--report_to", help="a tracker of accelerate, such as tensorboard")
     training.add_argument("--output_dir", type=Path, required=True)
+    hub = parser.add_argument_group("hub")
+    hub.add_argument("--push_to_hub", action="store_true", help="as `elmo-hf push` does")
+    hub.add_argument("--hub_model_id", help="the repository, as in me/elmo-pos")
+    hub.add_argument("--license", default="other", help="of your weights, for the model card")
     args = parser.parse_args()
+    if args.push_to_hub and not args.hub_model_id:
+        parser.error("--push_to_hub needs --hub_model_id")
     files = [getattr(args, f"{split}_file") for split in SPLITS]
     if any(files) and (args.train_file is None or args.validation_file is None):
         parser.error("give both --train_file and --validation_file")
@@ -133,10 +141,10 @@ def load_splits(args: argparse.Namespace) -> tuple[dict[str, Dataset], list[str]
     missing = {"train", "validation"} - splits.keys()
     if missing:
         raise ValueError(f"{args.dataset_name} has no split named {' or '.join(sorted(missing))}.")
+    labels = sorted({tag for tags in splits["train"]["tags"] for tag in tags})
     if args.max_train_samples is not None:
         count = min(args.max_train_samples, len(splits["train"]))
         splits["train"] = splits["train"].select(range(count))
-    labels = sorted({tag for tags in splits["train"]["tags"] for tag in tags})
     numbers = {label: number for number, label in enumerate(labels)}
     numbered = {
         split: number_tags(splits[split], names[split], numbers)
@@ -422,6 +430,10 @@ def finish(
     (args.output_dir / "all_results.json").write_text(text, encoding="utf-8")
     for split, (tags, _) in predictions.items():
         write_conllu(args.output_dir / f"predictions-{split}.conllu", splits[split], tags)
+    base = Path(args.model_name_or_path).name
+    data = args.dataset_name or Path(args.train_file or SAMPLE["train"]).name
+    about = (base, data, len(splits["train"]), results, GOAL[args.task], args.license)
+    write_card(args.output_dir, model, *about)
     page = write_report(args.output_dir, model, splits, progress.history, results, predictions)
     goal = GOAL[args.task]
     for split in ("validation", "test"):
@@ -431,6 +443,8 @@ def finish(
                 f"{results[f'{split}_baseline_{goal}']:.4f}"
             )
     print(f"saved in {args.output_dir}; look at {page}")
+    if args.push_to_hub:
+        print(f"pushed to {publish(args.output_dir, args.hub_model_id)}")
 
 
 if __name__ == "__main__":

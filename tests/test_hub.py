@@ -8,9 +8,11 @@ import sys
 import pytest
 import torch
 from hub_server import HubServer
+from huggingface_hub import ModelCard
+from launch import start
 from tiny import WIDTH, tiny_config
 
-from elmo_hf import ElmoForTokenClassification, ElmoTokenizer
+from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
 
 REPO = "me/elmo-pos"
 SENTENCE = ["Dogs", "bark", "unbelievably", "."]
@@ -93,7 +95,7 @@ def test_push_and_load_everywhere(tagger, tmp_path, lfs):
 
 def test_model_and_tokenizer_push_themselves_with_their_code(tagger, tmp_path):
     code = f"""
-from elmo_hf import ElmoForTokenClassification, ElmoTokenizer
+from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
 ElmoForTokenClassification.from_pretrained({str(tagger)!r}).push_to_hub("{REPO}")
 ElmoTokenizer.from_pretrained({str(tagger)!r}).push_to_hub("{REPO}")
 """
@@ -130,3 +132,23 @@ def test_what_is_no_model_is_not_pushed(tmp_path):
     with HubServer() as hub:
         complained = push(tmp_path, hub.environment(tmp_path / "home"), status=1)
         assert "is no model folder: it has no config.json" in complained and not hub.requests
+
+
+def test_a_trained_tagger_goes_to_the_hub_with_its_figures(tmp_path):
+    bilm = tmp_path / "bilm"
+    ElmoModel(tiny_config()).save_pretrained(bilm)
+    arguments = ["--model_name_or_path", bilm, "--output_dir", tmp_path / "out"]
+    arguments += ["--num_train_epochs", 1, "--max_train_samples", 100, "--task_lstm_size", 4]
+    arguments += ["--push_to_hub", "--hub_model_id", REPO, "--license", "cc-by-4.0"]
+    with HubServer() as hub:
+        process = start("run_pos.py", arguments, **hub.environment(tmp_path / "home"))
+        printed, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, printed
+        assert f"pushed to {hub.url}/{REPO}" in printed and hub.token not in printed
+        card = ModelCard(hub.files(REPO)["README.md"].decode())
+    assert card.data.license == "cc-by-4.0"
+    results = json.loads((tmp_path / "out" / "all_results.json").read_text())
+    found = {result.dataset_split: result.metric_value for result in card.data.eval_results}
+    assert found == {split: results[f"{split}_accuracy"] for split in ("validation", "test")}
+    text = "".join(path.read_text(errors="ignore") for path in (tmp_path / "out").glob("*.*"))
+    assert hub.token not in text
