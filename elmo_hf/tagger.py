@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 
 import torch
 
+from .batching import batches_by_length
 from .configuration_elmo import ElmoConfig
 from .modeling_elmo import ElmoForTokenClassification
 from .tokenization_elmo import ElmoTokenizer
@@ -47,16 +48,12 @@ class ElmoTagger:
 
     def _tag_window(self, sentences: list[list[str]]) -> list[TaggedSentence]:
         result = [TaggedSentence([], [], []) for _ in sentences]
-        order = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
-        order = [number for number in order if sentences[number]]
-        while order:
-            # the longest of the rest decides how many go with it
-            size = max(1, WORDS_AT_ONCE // len(sentences[order[-1]]))
-            some, order = order[-size:], order[:-size]
-            for number, tagged in zip(
-                some, self._tag_batch([sentences[n] for n in some]), strict=True
-            ):
-                result[number] = tagged
+        filled = [number for number, words in enumerate(sentences) if words]
+        lengths = [len(words) for words in sentences]
+        for batch in batches_by_length(lengths, WORDS_AT_ONCE, filled):
+            tagged = self._tag_batch([sentences[number] for number in batch])
+            for number, sentence in zip(batch, tagged, strict=True):
+                result[number] = sentence
         return result
 
     @torch.inference_mode()

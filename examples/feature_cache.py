@@ -12,6 +12,7 @@ from datasets import Dataset
 from tqdm.auto import tqdm
 
 from elmo_hf import ElmoModel, ElmoTokenizer
+from elmo_hf.batching import batches_by_length
 
 # sentences that are read, written and marked as done together
 CHUNK = 256
@@ -40,8 +41,8 @@ class FeatureCache:
     def fill(self, accelerator: Accelerator, tokenizer: ElmoTokenizer, name: str) -> None:
         """Computes what is missing; every process does its share."""
         part, marks = self.path.with_suffix(".part"), self.path.with_suffix(".done")
-        chunks = np.arange(len(self.lengths)).argsort(kind="stable")
-        chunks = [chunks[start : start + CHUNK] for start in range(0, len(chunks), CHUNK)]
+        count = len(self.lengths)
+        chunks = [range(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
         if accelerator.is_main_process and not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             reserve(part, 4 * int(np.prod(self.shape)))
@@ -68,14 +69,10 @@ class FeatureCache:
         self.values = np.memmap(self.path, np.float32, "r", shape=self.shape)
 
     @torch.inference_mode()
-    def write(self, values: np.memmap, numbers: np.ndarray, tokenizer: ElmoTokenizer) -> None:
+    def write(self, values: np.memmap, numbers: range, tokenizer: ElmoTokenizer) -> None:
         """The layers of some sentences, those of about one length together."""
-        order = numbers[self.lengths[numbers].argsort(kind="stable")]
-        longest = int(self.lengths[order].max())
-        size = max(1, WORDS_AT_ONCE // max(1, longest))
-        for start in range(0, len(order), size):
-            some = order[start : start + size]
-            words = [self.dataset[int(number)]["tokens"] for number in some]
+        for some in batches_by_length(self.lengths, WORDS_AT_ONCE, numbers):
+            words = [self.dataset[number]["tokens"] for number in some]
             batch = tokenizer(words, is_split_into_words=True, padding=True, return_tensors="pt")
             output = self.model(**batch.to(self.model.device), output_hidden_states=True)
             layers = torch.stack(output.hidden_states, dim=2).float().cpu().numpy()

@@ -1,13 +1,13 @@
 """Batches of tagged sentences: what a step reads, and how it becomes a model's inputs."""
 
 import argparse
-from collections.abc import Iterator
 
 import torch
 from datasets import Dataset
 from feature_cache import FeatureCache
 
 from elmo_hf import ElmoTokenizer
+from elmo_hf.batching import batches_by_length
 
 
 class Batches:
@@ -55,7 +55,8 @@ class Batches:
             size = args.per_device_train_batch_size * processes
             parts = [order[start : start + size] for start in range(0, len(order), size)]
         else:
-            parts = list(self.fill(order, args.words_per_batch * processes))
+            budget = args.words_per_batch * processes
+            parts = list(batches_by_length(self.lengths, budget, order))
             mixed = torch.randperm(len(parts), generator=draw).tolist()
             parts = [parts[number] for number in mixed]
         # every process needs a sentence: those of smaller parts join another one
@@ -65,13 +66,3 @@ class Batches:
         whole[-1] = whole[-1] + [n for part in parts if len(part) < processes for n in part]
         size = args.gradient_accumulation_steps
         return [whole[start : start + size] for start in range(0, len(whole), size)]
-
-    def fill(self, order: list[int], budget: int) -> Iterator[list[int]]:
-        """Sentences of about one length, as many as have so many words with their padding."""
-        step: list[int] = []
-        for number in sorted(order, key=lambda number: self.lengths[number]):
-            if step and (len(step) + 1) * self.lengths[number] > budget:
-                yield step
-                step = []
-            step.append(number)
-        yield step

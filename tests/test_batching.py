@@ -1,0 +1,19 @@
+"""Batches of sentences of about one length."""
+
+import pytest
+
+from elmo_hf.batching import batches_by_length
+
+
+@pytest.mark.parametrize("budget", [1, 6, 100])
+def test_every_sentence_is_in_one_batch_within_the_budget(budget):
+    lengths = [3, 0, 7, 3, 1, 2, 3, 9]
+    batches = list(batches_by_length(lengths, budget))
+    assert sorted(number for batch in batches for number in batch) == list(range(8))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(lengths[n] for n in batch) <= budget
+
+
+def test_longest_first_and_ties_in_order():
+    assert list(batches_by_length([2, 5, 2, 2], 4, [3, 0, 1])) == [[1], [3, 0]]
+    assert list(batches_by_length([], 4)) == []
