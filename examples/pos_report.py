@@ -116,7 +116,7 @@ def mistakes(dataset: Dataset, tags: list[list[str]], sure: list[list[float]]) -
         before = html.escape(" ".join(words[max(0, place - CONTEXT) : place]))
         after = html.escape(" ".join(words[place + 1 : place + 1 + CONTEXT]))
         lines.append(
-            f'<tr><td class="n">{100 * chance:.0f} %</td><td class="bad">{tags[row][place]}</td>'
+            f'<tr><td class="n">{100 * chance:.1f} %</td><td class="bad">{tags[row][place]}</td>'
             f'<td class="good">{dataset[row]["tags"][place]}</td>'
             f"<td>{before} <mark>{html.escape(words[place])}</mark> {after}</td></tr>"
         )

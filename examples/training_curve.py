@@ -10,7 +10,11 @@ def draw_pretraining(history: list[dict], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    held_out = [entry for entry in history if "validation_perplexity" in entry]
+    figure, grid = pyplot.subplots(
+        1, 2 if held_out else 1, figsize=(10, 4), layout="constrained", squeeze=False
+    )
+    left, *right = grid[0]
     trained = [entry for entry in history if "train_loss_sampled" in entry]
     left.plot(
         [entry["step"] for entry in trained],
@@ -18,18 +22,14 @@ def draw_pretraining(history: list[dict], path: Path) -> None:
         color="tab:gray",
     )
     left.set(xlabel="step", ylabel="loss", title="training, sampled softmax")
-    held_out = [entry for entry in history if "validation_perplexity" in entry]
-    for name, label in (
-        ("validation_perplexity_forward", "forward"),
-        ("validation_perplexity_backward", "backward"),
-        ("validation_perplexity", "both"),
-    ):
-        steps = [entry["step"] for entry in held_out]
-        right.plot(steps, [entry[name] for entry in held_out], marker="o", label=label)
-    right.set(xlabel="step", ylabel="perplexity", yscale="log", title="held-out, full softmax")
-    if held_out:
-        right.legend(frameon=False)
-    for axes in (left, right):
+    for axes in right:
+        for name in ("forward", "backward", "both"):
+            key = "validation_perplexity" + (f"_{name}" if name != "both" else "")
+            steps = [entry["step"] for entry in held_out]
+            axes.plot(steps, [entry[key] for entry in held_out], marker="o", label=name)
+        axes.set(xlabel="step", ylabel="perplexity", yscale="log", title="held-out, full softmax")
+        axes.legend(frameon=False)
+    for axes in grid[0]:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.3, which="both")
     figure.savefig(path, dpi=120)
