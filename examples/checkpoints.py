@@ -10,6 +10,8 @@ from accelerate import Accelerator
 from elmo_hf import ElmoPreTrainedModel, ElmoTokenizer
 
 KEPT = 2
+# bytes; with fewer left a disk is full
+ROOM = 1 << 20
 
 
 class Checkpoints:
@@ -53,9 +55,10 @@ class Checkpoints:
             self.accelerator.save_state(str(building))
         except Exception as error:
             # torch and safetensors report a full disk each in a way of their own
+            full = shutil.disk_usage(self.folder).free < ROOM
+            reason = "the disk is full" if full else str(error).splitlines()[0]
             shutil.rmtree(building, ignore_errors=True)
             last = [path.name for path in self.all()][-1:] or ["none"]
-            reason = str(error).splitlines()[0]
             raise OSError(
                 f"The checkpoint of step {step} could not be written ({reason}). The last "
                 f"good one is {last[0]}; the same command goes on from there."
