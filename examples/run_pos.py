@@ -90,7 +90,7 @@ def parse_args() -> argparse.Namespace:
     training.add_argument("--num_train_epochs", type=int, default=40)
     training.add_argument("--patience", type=int, default=8, help="epochs without a better one")
     training.add_argument(
-        "--words_per_batch", type=int, default=1000, help="of sentences of about one length"
+        "--words_per_batch", type=int, default=300, help="of sentences of about one length"
     )
     training.add_argument(
         "--per_device_train_batch_size", type=int, help="instead: sentences, of any length"
