@@ -12,8 +12,6 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from .fast_inference import double_candidates
-
 # rows of a stream whose derivatives are worked out together
 ROWS_AT_ONCE = 160
 
@@ -37,50 +35,47 @@ class BothDirections(Function):
         clips: tuple[float | None, float | None],
         *weights: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        merged, biases, projections = merge(weights)
+        merged, bias, projections = merge(weights)
         cell_clip, output_clip = clips
         num_rows, width = forward_rows.shape
         cell_size, output_size = merged.shape[1] // 4, merged.shape[2] - width
-        # twice the candidates, so that one sigmoid serves all gates: see `advance`
-        advancing = torch.stack([double_candidates(weight) for weight in merged]).transpose(1, 2)
-        bias = torch.stack([double_candidates(some) for some in biases]).unsqueeze(1)
-        projecting = None if projections is None else 2 * projections.transpose(1, 2)
+        advancing, bias = merged.transpose(1, 2), bias.unsqueeze(1)
+        projecting = None if projections is None else projections.transpose(1, 2)
 
         # each step's input, and beside it the output of the step before
-        given = forward_rows.new_zeros(2, num_rows, width + output_size)
+        given = forward_rows.new_empty(2, num_rows, width + output_size)
         torch.stack([forward_rows, backward_rows], out=given[..., :width])
         gates = given.new_empty(2, num_rows, 4 * cell_size)
-        # twice the memory cells, half of their tanh
+        # twice the memory cells
         doubled = given.new_empty(2, num_rows, cell_size)
-        halves = torch.empty_like(doubled)
         streams = given.new_empty(2, num_rows, output_size)
 
-        outputs = first_outputs
-        cells = None if first_cells is None else 2 * first_cells
+        if first_outputs is None or first_cells is None:
+            outputs = given.new_zeros(2, batch_sizes[0], output_size)
+            cells = given.new_zeros(2, batch_sizes[0], cell_size)
+        else:
+            outputs, cells = first_outputs, 2 * first_cells
         ended = []
-        steps = [
-            part.split(batch_sizes, dim=1) for part in (given, gates, doubled, halves, streams)
-        ]
-        for read, gate, cell, half, stream in zip(*steps, strict=True):
+        steps = [part.split(batch_sizes, dim=1) for part in (given, gates, doubled, streams)]
+        for read, gate, cell, stream in zip(*steps, strict=True):
             alive = read.shape[1]
-            if outputs is not None and cells is not None:
-                ended.append((outputs[:, alive:], cells[:, alive:]))
-                read[..., width:] = outputs[:, :alive]
+            ended.append((outputs[:, alive:], cells[:, alive:]))
+            read[..., width:] = outputs[:, :alive]
             torch.sigmoid(read.bmm(advancing).add_(bias), out=gate)
             input_gate, forget_gate, output_gate, candidate = gate.chunk(4, dim=-1)
-            torch.mul(input_gate, candidate.sub_(0.5), out=cell).mul_(4)
-            if cells is not None:
-                cell.addcmul_(forget_gate, cells[:, :alive])
+            torch.mul(forget_gate, cells[:, :alive], out=cell)
+            cell.addcmul_(input_gate, candidate.sub_(0.5), value=4)
             if cell_clip is not None:
                 cell.clamp_(-2 * cell_clip, 2 * cell_clip)
-            torch.sigmoid(cell, out=half).sub_(0.5)
-            output = half * output_gate
+            output = torch.sigmoid(cell).sub_(0.5).mul_(output_gate)
             output = output.mul_(2) if projecting is None else output.bmm(projecting)
-            if output_clip is not None:
-                output.clamp_(-output_clip, output_clip)
-            outputs, cells = stream.copy_(output), cell
+            if output_clip is None:
+                stream.copy_(output)
+            else:
+                torch.clamp(output, -output_clip, output_clip, out=stream)
+            outputs, cells = stream, cell
 
-        ctx.save_for_backward(given, gates, doubled, halves, streams, first_cells, *weights)
+        ctx.save_for_backward(given, gates, doubled, streams, first_cells, merged, projections)
         ctx.batch_sizes, ctx.clips = batch_sizes, clips
         # sentences end shortest first, and the shortest comes last
         last = zip((outputs, cells), *reversed(ended), strict=True)
@@ -91,115 +86,130 @@ class BothDirections(Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         of_streams, of_outputs, of_cells = gradients
-        given, gates, doubled, halves, streams, first_cells, *weights = ctx.saved_tensors
-        merged, _, projections = merge(weights)
+        given, gates, doubled, streams, first_cells, merged, projections = ctx.saved_tensors
         sizes, (cell_clip, output_clip) = ctx.batch_sizes, ctx.clips
         width = given.shape[2] - streams.shape[2]
-        earlier_cells = one_step_earlier(doubled, first_cells, sizes)
-        free_cells = inside(doubled, None if cell_clip is None else 2 * cell_clip)
-        free_outputs = inside(streams, output_clip)
-        of_given, of_projected = torch.empty_like(given), torch.empty_like(streams)
+        first = doubled.new_zeros(2, sizes[0], doubled.shape[2])
+        if first_cells is not None:
+            torch.mul(first_cells, 2, out=first)
+        of_given = torch.empty_like(given)
         of_merged = torch.zeros_like(merged)
         of_bias = merged.new_zeros(merged.shape[:2])
+        of_projections = None if projections is None else torch.zeros_like(projections)
 
         # what later steps have to say about the rows they share with this one
-        later_outputs, later_cells = of_outputs.clone(), of_cells.clone()
-        for steps in blocks(sizes):
-            block = slice(steps[-1].start, steps[0].stop)
-            start = block.start
-            some = (part[:, block] for part in (gates, halves, earlier_cells))
-            of_memory, of_gates = derivatives(*some)
-            forget_gates = gates[:, block].chunk(4, dim=-1)[1]
+        later_outputs, later_cells = of_outputs.clone(), of_cells / 2
+        for steps, earlier in blocks(sizes):
+            block = slice(steps[0].start, steps[-1].stop)
+            gate, cells = gates[:, block], doubled[:, block]
+            before = [first if rows is None else doubled[:, rows] for rows in earlier]
+            halves = torch.sigmoid(cells).sub_(0.5)
+            of_memory, of_gates = derivatives(gate, halves, torch.cat(before, dim=1))
+            free_cells = inside(cells, None if cell_clip is None else 2 * cell_clip)
+            free_outputs = inside(streams[:, block], output_clip)
+            of_projected = torch.empty_like(streams[:, block])
+            _, forget_gate, output_gate, _ = gate.chunk(4, dim=-1)
             parts = of_gates.chunk(4, dim=-1)
-            for step in steps:
+            for step in reversed(steps):
                 alive = step.stop - step.start
-                here = slice(step.start - start, step.stop - start)
-                of_output = of_projected[:, step]
+                here = slice(step.start - block.start, step.stop - block.start)
+                of_output = of_projected[:, here]
                 torch.add(of_streams[:, step], later_outputs[:, :alive], out=of_output)
                 if free_outputs is not None:
-                    of_output.mul_(free_outputs[:, step])
-                if projections is not None:
-                    of_output = of_output.bmm(projections)
+                    of_output.mul_(free_outputs[:, here])
+                of_output = of_output.mul(2) if projections is None else of_output.bmm(projections)
                 cell = later_cells[:, :alive].addcmul_(of_output, of_memory[:, here])
                 if free_cells is not None:
-                    cell.mul_(free_cells[:, step])
+                    cell.mul_(free_cells[:, here])
                 for part, change in zip(parts, (cell, cell, of_output, cell), strict=True):
                     part[:, here].mul_(change)
-                cell.mul_(forget_gates[:, here])
+                cell.mul_(forget_gate[:, here])
                 of_given[:, step] = of_gates[:, here].bmm(merged)
                 later_outputs[:, :alive] = of_given[:, step, width:]
             of_merged.baddbmm_(of_gates.transpose(1, 2), given[:, block])
             of_bias += of_gates.sum(dim=1)
+            if of_projections is not None:
+                projected = halves.mul_(output_gate)
+                of_projections.baddbmm_(of_projected.transpose(1, 2), projected)
 
+        # from what `merge` made of the weights to the weights
+        of_merged.chunk(4, dim=1)[3].mul_(2)
+        of_bias.chunk(4, dim=1)[3].mul_(2)
         kinds = [of_merged[..., :width].contiguous(), of_bias, of_merged[..., width:].contiguous()]
-        if projections is not None:
-            projected = halves * gates.chunk(4, dim=-1)[2]
-            kinds.append(2 * of_projected.transpose(1, 2).bmm(projected))
+        if of_projections is not None:
+            kinds.append(of_projections.mul_(2))
         of_weights = [kind[direction] for direction in range(2) for kind in kinds]
         of_rows = of_given[..., :width]
-        of_state = (None, None) if first_cells is None else (later_outputs, later_cells)
+        of_state = (None, None) if first_cells is None else (later_outputs, later_cells.mul_(2))
         return of_rows[0], of_rows[1], *of_state, None, None, *of_weights
 
 
-def blocks(batch_sizes: list[int]) -> Iterator[list[slice]]:
-    """The rows of each step, last step first, in lists whose rows fit into the caches together."""
+def blocks(batch_sizes: list[int]) -> Iterator[tuple[list[slice], list[slice | None]]]:
+    """
+    The rows of each step, and the rows where the step before held the same sentences, None before
+    the first step: from the last step to the first, in lists whose rows fit into the caches
+    together.
+    """
     steps: list[slice] = []
+    earlier: list[slice | None] = []
     stop = sum(batch_sizes)
     for number in reversed(range(len(batch_sizes))):
-        steps.append(slice(stop - batch_sizes[number], stop))
-        stop -= batch_sizes[number]
-        if not number or steps[0].stop - stop >= ROWS_AT_ONCE:
-            yield steps
-            steps = []
-
-
-def one_step_earlier(
-    doubled: torch.Tensor, first_cells: torch.Tensor | None, batch_sizes: list[int]
-) -> torch.Tensor:
-    """Twice the memory cells that each row of the stream started from."""
-    if first_cells is None:
-        first_cells = doubled.new_zeros(2, batch_sizes[0], doubled.shape[2])
-    steps = zip(doubled.split(batch_sizes, dim=1), batch_sizes[1:], strict=False)
-    return torch.cat([2 * first_cells, *(cells[:, :alive] for cells, alive in steps)], dim=1)
+        alive, start = batch_sizes[number], stop - batch_sizes[number]
+        steps.insert(0, slice(start, stop))
+        place = start - batch_sizes[number - 1]
+        earlier.insert(0, slice(place, place + alive) if number else None)
+        stop = start
+        if not number or steps[-1].stop - stop >= ROWS_AT_ONCE:
+            yield steps, earlier
+            steps, earlier = [], []
 
 
 def derivatives(
     gates: torch.Tensor, halves: torch.Tensor, earlier_cells: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """
-    How what is projected changes with the memory cell, and, as the gates lie: how the memory cell
-    changes with what is under the input gate, the forget gate and the candidate, and what is
-    projected with what is under the output gate.
+    How half of what is projected changes with the doubled memory cell, and, as the gates lie: how
+    the doubled memory cell changes with what is under the input gate, the forget gate and the
+    candidate, and half of what is projected with what is under the output gate.
 
-    Candidates and `halves` are halves of a tanh, whose derivative is 1 - 4 * half ** 2.
+    Candidates and `halves` are sigmoids less 1/2, whose derivative is 1/4 - half ** 2.
     """
     input_gate, _, output_gate, candidate = gates.chunk(4, dim=-1)
-    of_memory = torch.addcmul(output_gate, output_gate * halves, halves, value=-4)
+    of_memory = torch.addcmul(output_gate, output_gate * halves, halves, value=-4).mul_(0.25)
     result = torch.addcmul(gates, gates, gates, value=-1)  # of a sigmoid
     of_input, of_forget, of_output, of_candidate = result.chunk(4, dim=-1)
-    of_input.mul_(candidate).mul_(2)
-    of_forget.mul_(earlier_cells).mul_(0.5)
-    of_output.mul_(halves).mul_(2)
+    of_input.mul_(candidate).mul_(4)
+    of_forget.mul_(earlier_cells)
+    of_output.mul_(halves)
     torch.addcmul(input_gate, input_gate * candidate, candidate, value=-4, out=of_candidate)
     return of_memory, result
 
 
 def merge(
     weights: Sequence[torch.Tensor],
-) -> tuple[torch.Tensor, tuple[torch.Tensor, ...], torch.Tensor | None]:
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """
     Both directions' weights in one piece: input and recurrent ones side by side,
-    (2, 4 * cell_size, input + output), biases, projections.
+    (2, 4 * cell_size, input + output), biases, projections. They make twice the candidates, and of
+    halves what is projected, so that one sigmoid serves all gates: see `advance`.
     """
     half = len(weights) // 2
     inputs, biases, recurrent, *projections = zip(weights[:half], weights[half:], strict=True)
-    sides = [torch.cat(pair, dim=1) for pair in zip(inputs, recurrent, strict=True)]
-    return torch.stack(sides), biases, torch.stack(projections[0]) if projections else None
+    width = inputs[0].shape[1]
+    merged = inputs[0].new_empty(2, len(inputs[0]), width + recurrent[0].shape[1])
+    torch.stack(inputs, out=merged[..., :width])
+    torch.stack(recurrent, out=merged[..., width:])
+    bias = torch.stack(biases)
+    for part in (merged, bias):
+        part.chunk(4, dim=1)[3].mul_(2)
+    return merged, bias, torch.stack(projections[0]).mul_(2) if projections else None
 
 
 def inside(values: torch.Tensor, clip: float | None) -> torch.Tensor | None:
     """1 where a value was not clipped, else 0; None if none was."""
     if clip is None:
         return None
-    free = values.abs() < clip
-    return None if free.all() else free.to(values.dtype)
+    lowest, highest = torch.aminmax(values)
+    if -clip < lowest and highest < clip:
+        return None
+    return (values.abs() < clip).to(values.dtype)

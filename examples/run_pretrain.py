@@ -55,7 +55,7 @@ PRESETS = {
 }
 RECIPES = {
     # AdamW, a warm-up, then a cosine down to a tenth
-    "adamw": {"learning_rate": 2e-3, "max_grad_norm": 1.0},
+    "adamw": {"learning_rate": 5e-3, "max_grad_norm": 1.0},
     # bilm-tf's: Adagrad at a constant rate; its loss is summed over the window before clipping
     "bilm": {"learning_rate": 0.2, "max_grad_norm": 10.0},
 }
