@@ -15,7 +15,6 @@ weights.
 
 import argparse
 import json
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -24,13 +23,15 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 from checkpoints import Checkpoints, save_model
 from datasets import Dataset
+from evaluation import Judge
 from feature_cache import FeatureCache
 from memory import keep_freed_memory
+from pos_arguments import GOAL, parse_args
 from pos_report import write_report
-from tagged_batches import Batches
-from tagged_data import load_from_hub, load_tagged, number_tags
+from tagged_batches import Batches, to_device
+from tagged_data import CARRIED, load_splits
 from tagger_card import write_card
-from tagging_figures import count_tags, describe, measure, most_frequent, scalars, write_conllu
+from tagging_figures import count_tags, describe, scalars, write_conllu
 from tqdm.auto import tqdm
 from transformers.utils import logging
 from word_vectors import read_word_vectors
@@ -38,120 +39,6 @@ from word_vectors import read_word_vectors
 from elmo_hf import ElmoConfig, ElmoForTokenClassification, ElmoTokenizer
 from elmo_hf.cli import run
 from elmo_hf.publish import publish
-
-HERE = Path(__file__).resolve().parent
-SPLITS = ("train", "validation", "test")
-SAMPLE = {
-    "train": HERE / "sample" / "train.conllu",
-    "validation": HERE / "sample" / "dev.conllu",
-    "test": HERE / "sample" / "test.conllu",
-}
-# the figure that chooses the best epoch
-GOAL = {"pos": "accuracy", "ner": "f1"}
-# sentences a process tags at once
-EVALUATION_SIZE = 64
-
-
-def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    data = parser.add_argument_group("data")
-    for split in SPLITS:
-        data.add_argument(f"--{split}_file", type=Path, help="default: the sample's")
-    data.add_argument("--dataset_name", help="instead of files: a dataset of the Hub")
-    data.add_argument("--dataset_config_name", help="which of its configurations")
-    data.add_argument("--token_column", help="the words' column; default: the likeliest")
-    data.add_argument("--tag_column", help="the tags' column, by name or number; likewise")
-    data.add_argument("--task", choices=GOAL, default="pos", help="ner counts spans by seqeval")
-    data.add_argument("--max_train_samples", type=int, help="use fewer sentences, for a try")
-    data.add_argument("--cache_dir", type=Path, help="of the biLM's layers; default OUTPUT_DIR")
-    data.add_argument("--no_feature_cache", action="store_true", help="read the text every epoch")
-    model = parser.add_argument_group("model")
-    model.add_argument("--model_name_or_path", required=True, help="an ELMo folder or Hub name")
-    model.add_argument("--finetune_bilm", action="store_true", help="train the biLM as well")
-    model.add_argument(
-        "--layers",
-        default="mix",
-        help="what of the biLM the head reads: mix (default), top, mean, a number, or all "
-        "layers side by side",
-    )
-    model.add_argument("--num_mixes", type=int, default=1, help="how many mixes (default 1)")
-    model.add_argument(
-        "--mix_after_lstm", action="store_true", help="the last mix joins after the task BiLSTM"
-    )
-    model.add_argument(
-        "--task_lstm_size", type=int, default=200, help="of the task BiLSTM; 0 for a linear head"
-    )
-    model.add_argument("--word_vectors", type=Path, help="a text file of GloVe or word2vec")
-    model.add_argument("--elmo_dropout", type=float, default=0.0, help="on ELMo's vectors")
-    model.add_argument("--dropout", type=float, default=0.5, help="before the classifier")
-    training = parser.add_argument_group("training")
-    training.add_argument("--num_train_epochs", type=int, default=40)
-    training.add_argument("--patience", type=int, default=8, help="epochs without a better one")
-    training.add_argument(
-        "--words_per_batch", type=int, default=300, help="of sentences of about one length"
-    )
-    training.add_argument(
-        "--per_device_train_batch_size", type=int, help="instead: sentences, of any length"
-    )
-    training.add_argument("--gradient_accumulation_steps", type=int, default=1)
-    training.add_argument("--learning_rate", type=float, default=3e-3, help="of the head")
-    training.add_argument("--bilm_learning_rate", type=float, default=3e-4)
-    training.add_argument("--weight_decay", type=float, default=0.01)
-    training.add_argument("--mix_l2", type=float, default=0.001, help="L2 on the mix weights")
-    training.add_argument("--max_grad_norm", type=float, default=1.0)
-    training.add_argument("--warmup_ratio", type=float, default=0.05)
-    training.add_argument("--mixed_precision", choices=["no", "fp16", "bf16"], help="of accelerate")
-    training.add_argument("--checkpointing_steps", type=int, help="default: after every epoch")
-    training.add_argument("--seed", type=int, default=42)
-    training.add_argument("--report_to", help="a tracker of accelerate, such as tensorboard")
-    training.add_argument("--output_dir", type=Path, required=True)
-    hub = parser.add_argument_group("hub")
-    hub.add_argument("--push_to_hub", action="store_true", help="as `elmo-hf push` does")
-    hub.add_argument("--hub_model_id", help="the repository, as in me/elmo-pos")
-    hub.add_argument("--license", default="other", help="of your weights, for the model card")
-    args = parser.parse_args()
-    if args.push_to_hub and not args.hub_model_id:
-        parser.error("--push_to_hub needs --hub_model_id")
-    files = [getattr(args, f"{split}_file") for split in SPLITS]
-    if any(files) and (args.train_file is None or args.validation_file is None):
-        parser.error("give both --train_file and --validation_file")
-    if args.dataset_name and any(files):
-        parser.error("give files or --dataset_name")
-    if args.mix_after_lstm and args.num_mixes < 2:
-        parser.error("--mix_after_lstm needs --num_mixes 2 or more")
-    return args
-
-
-def load_splits(args: argparse.Namespace) -> tuple[dict[str, Dataset], list[str]]:
-    """The sentences with the numbers of their tags, and the tags."""
-    if args.dataset_name:
-        columns = (args.token_column, args.tag_column)
-        splits = load_from_hub(args.dataset_name, args.dataset_config_name, args.task, *columns)
-        names = dict.fromkeys(splits, args.dataset_name)
-    else:
-        files = {split: getattr(args, f"{split}_file") for split in SPLITS}
-        files = SAMPLE if not any(files.values()) else files
-        names = {split: str(file) for split, file in files.items() if file is not None}
-        splits = {
-            split: load_tagged(Path(file), args.task, args.token_column, args.tag_column)
-            for split, file in names.items()
-        }
-    missing = {"train", "validation"} - splits.keys()
-    if missing:
-        raise ValueError(f"{args.dataset_name} has no split named {' or '.join(sorted(missing))}.")
-    labels = sorted({tag for tags in splits["train"]["tags"] for tag in tags})
-    if args.max_train_samples is not None:
-        count = min(args.max_train_samples, len(splits["train"]))
-        splits["train"] = splits["train"].select(range(count))
-    numbers = {label: number for number, label in enumerate(labels)}
-    numbered = {
-        split: number_tags(splits[split], names[split], numbers)
-        for split in SPLITS
-        if split in splits
-    }
-    return numbered, labels
 
 
 def make_model(
@@ -242,8 +129,8 @@ def train(
     args: argparse.Namespace,
     accelerator: Accelerator,
     bare: ElmoForTokenClassification,
-    batches: dict[str, Batches],
-    judge: Callable[[ElmoForTokenClassification, str], dict],
+    batches: Batches,
+    judge: Judge,
 ) -> Progress:
     """Epoch after epoch until none is better; the best model is left in the output folder."""
     model, optimizer = accelerator.prepare(bare, make_optimizer(args, bare))
@@ -253,7 +140,7 @@ def train(
     checkpoints.resume()
     quiet = not accelerator.is_main_process
     while progress.epoch < args.num_train_epochs and not progress.is_over(args.patience):
-        steps = batches["train"].plan(args, accelerator.num_processes, progress.epoch)
+        steps = batches.plan(args, accelerator.num_processes, progress.epoch)
         model.train()
         label = f"epoch {progress.epoch + 1}"
         with tqdm(total=len(steps), initial=progress.step, desc=label, disable=quiet) as bar:
@@ -262,9 +149,7 @@ def train(
                 done = (progress.epoch + (progress.step + 0.5) / len(steps)) / args.num_train_epochs
                 for group in optimizer.param_groups:
                     group["lr"] = group["top"] * rate(args, done)
-                loss = learn(
-                    args, accelerator, model, optimizer, batches["train"], steps[progress.step]
-                )
+                loss = learn(args, accelerator, model, optimizer, batches, steps[progress.step])
                 progress.losses.append(loss)
                 progress.step += 1
                 bar.update()
@@ -314,46 +199,8 @@ def learn(
     return total
 
 
-def to_device(batch: dict[str, torch.Tensor], device: torch.device) -> dict[str, torch.Tensor]:
-    """What the model reads, where it reads it."""
-    return {name: part.to(device) for name, part in batch.items() if name != "numbers"}
-
-
-@torch.inference_mode()
-def tag(
-    accelerator: Accelerator, model: ElmoForTokenClassification, batches: Batches, name: str
-) -> tuple[list[list[int]], list[list[float]], float]:
-    """For every sentence the tags' numbers and how sure they are, and the mean loss of a word."""
-    model.prepare_for_inference()
-    order = sorted(range(len(batches.lengths)), key=lambda number: batches.lengths[number])
-    loader = torch.utils.data.DataLoader(
-        order, batch_size=EVALUATION_SIZE, collate_fn=batches.collate
-    )
-    loader = accelerator.prepare(loader)
-    tags: list[list[int]] = [[] for _ in order]
-    sure: list[list[float]] = [[] for _ in order]
-    loss = 0.0
-    for batch in tqdm(loader, desc=name, leave=False, disable=not accelerator.is_main_process):
-        logits = model(**to_device(batch, accelerator.device)).logits.float()
-        chances, guesses = logits.softmax(dim=-1).max(dim=-1)
-        costs = torch.nn.functional.cross_entropy(
-            logits.transpose(1, 2), batch["labels"], reduction="none"
-        )
-        parts = (guesses, chances, costs, batch["attention_mask"])
-        padded = [accelerator.pad_across_processes(part, dim=1) for part in parts]
-        # of the last batch, what was only there to make it whole is dropped again
-        gathered = accelerator.gather_for_metrics((batch["numbers"], *padded))
-        for number, guess, chance, cost, mask in zip(
-            *(part.cpu() for part in gathered), strict=True
-        ):
-            live = mask.bool()
-            tags[number], sure[number] = guess[live].tolist(), chance[live].tolist()
-            loss += cost[live].double().sum().item()
-    return tags, sure, loss / max(1, sum(batches.lengths))
-
-
 def main() -> None:
-    args = parse_args()
+    args = parse_args(__doc__)
     keep_freed_memory()
     # their bars would break ours, and a new head is no news
     logging.set_verbosity_error()
@@ -369,7 +216,6 @@ def main() -> None:
     # 1. read the sentences; the first process makes the files that the others map
     with accelerator.main_process_first():
         splits, labels = load_splits(args)
-    counts = count_tags(splits["train"])
 
     # 2. put a new head on the pretrained biLM; the seed is for its weights and for dropout
     set_seed(args.seed, device_specific=True)
@@ -389,16 +235,8 @@ def main() -> None:
     }
 
     # 4. train, and judge every epoch by the held-out sentences
-    predictions: dict[str, tuple] = {}
-
-    def judge(model: ElmoForTokenClassification, split: str) -> dict:
-        numbers, sure, loss = tag(accelerator, model, batches[split], split)
-        tags = [[labels[number] for number in row] for row in numbers]
-        predictions[split] = (tags, sure)
-        figures = {"loss": loss, **measure(args.task, splits[split], tags, counts)}
-        return {f"{split}_{name}": value for name, value in figures.items()}
-
-    progress = train(args, accelerator, model, batches, judge)
+    judge = Judge(accelerator, args.task, labels, count_tags(splits["train"]), batches)
+    progress = train(args, accelerator, model, batches["train"], judge)
 
     # 5. test the best epoch and leave everything behind
     accelerator.wait_for_everyone()
@@ -407,10 +245,10 @@ def main() -> None:
     results = {"train_loss": progress.history[progress.best_epoch - 1]["train_loss"]}
     for split in [split for split in splits if split != "train"]:
         results |= judge(model, split)
-        guess = measure(args.task, splits[split], most_frequent(counts, splits[split]), counts)
-        results[f"{split}_baseline_{GOAL[args.task]}"] = guess[GOAL[args.task]]
+        goal = GOAL[args.task]
+        results[f"{split}_baseline_{goal}"] = judge.baseline(split)[goal]
     if accelerator.is_main_process:
-        finish(args, splits, model, progress, results, predictions)
+        finish(args, splits, model, progress, results, judge.predictions)
     # together, and the model before the group it talks through: the other way round may hang
     accelerator.wait_for_everyone()
     accelerator.free_memory()
@@ -431,7 +269,7 @@ def finish(
     for split, (tags, _) in predictions.items():
         write_conllu(args.output_dir / f"predictions-{split}.conllu", splits[split], tags)
     base = Path(args.model_name_or_path).name
-    data = args.dataset_name or Path(args.train_file or SAMPLE["train"]).name
+    data = args.dataset_name or Path(args.train_file or CARRIED["train"]).name
     about = (base, data, len(splits["train"]), results, GOAL[args.task], args.license)
     write_card(args.output_dir, model, *about)
     page = write_report(args.output_dir, model, splits, progress.history, results, predictions)

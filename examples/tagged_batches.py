@@ -66,3 +66,8 @@ class Batches:
         whole[-1] = whole[-1] + [n for part in parts if len(part) < processes for n in part]
         size = args.gradient_accumulation_steps
         return [whole[start : start + size] for start in range(0, len(whole), size)]
+
+
+def to_device(batch: dict[str, torch.Tensor], device: torch.device) -> dict[str, torch.Tensor]:
+    """What the model reads, where it reads it."""
+    return {name: part.to(device) for name, part in batch.items() if name != "numbers"}

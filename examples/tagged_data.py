@@ -10,6 +10,7 @@ Whatever it was, it becomes a `datasets.Dataset` of `tokens`, `tags` and the `li
 begins at. It lies on disk and is mapped into memory, so a file may be larger than memory.
 """
 
+import argparse
 import hashlib
 import itertools
 import json
@@ -31,6 +32,12 @@ TOKEN_COLUMNS = ("tokens", "words", "form", "forms")
 TAG_COLUMNS = {
     "pos": ("upos", "upos_tags", "pos_tags", "pos", "tags", "labels", "xpos"),
     "ner": ("ner_tags", "ner", "entities", "tags", "labels"),
+}
+SPLITS = ("train", "validation", "test")
+# the sample beside this file
+CARRIED = {
+    split: Path(__file__).resolve().parent / "sample" / f"{name}.conllu"
+    for split, name in zip(SPLITS, ("train", "dev", "test"), strict=True)
 }
 # lines by which a format is recognised
 SAMPLE = 200
@@ -278,3 +285,33 @@ def number_tags(
         return {"labels": [numbers[tag] for tag in row[tags]]}
 
     return dataset.map(numbered, desc=f"tags of {Path(where).name}")
+
+
+def load_splits(args: argparse.Namespace) -> tuple[dict[str, Dataset], list[str]]:
+    """The sentences with the numbers of their tags, and the tags."""
+    if args.dataset_name:
+        columns = (args.token_column, args.tag_column)
+        splits = load_from_hub(args.dataset_name, args.dataset_config_name, args.task, *columns)
+        names = dict.fromkeys(splits, args.dataset_name)
+    else:
+        files = {split: getattr(args, f"{split}_file") for split in SPLITS}
+        files = CARRIED if not any(files.values()) else files
+        names = {split: str(file) for split, file in files.items() if file is not None}
+        splits = {
+            split: load_tagged(Path(file), args.task, args.token_column, args.tag_column)
+            for split, file in names.items()
+        }
+    missing = {"train", "validation"} - splits.keys()
+    if missing:
+        raise ValueError(f"{args.dataset_name} has no split named {' or '.join(sorted(missing))}.")
+    labels = sorted({tag for tags in splits["train"]["tags"] for tag in tags})
+    if args.max_train_samples is not None:
+        count = min(args.max_train_samples, len(splits["train"]))
+        splits["train"] = splits["train"].select(range(count))
+    numbers = {label: number for number, label in enumerate(labels)}
+    numbered = {
+        split: number_tags(splits[split], names[split], numbers)
+        for split in SPLITS
+        if split in splits
+    }
+    return numbered, labels

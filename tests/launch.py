@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -15,15 +16,28 @@ from safetensors.torch import load_file
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
-def start(script: str, arguments: list, processes: int = 1, **environment: str) -> subprocess.Popen:
-    """On a CPU, one thread a process; several processes through accelerate's launcher."""
-    settings = {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", **environment}
+def start(
+    script: str,
+    arguments: list,
+    processes: int = 1,
+    machines: int = 1,
+    rank: int = 0,
+    port: int = 0,
+) -> subprocess.Popen:
+    """
+    On a CPU, one thread a process; several processes through accelerate's launcher, which every
+    machine starts for itself.
+    """
+    settings = {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
     launcher = [sys.executable]
     if processes > 1:
         launcher += ["-m", "accelerate.commands.launch", "--multi_gpu"]
-        launcher += ["--num_processes", str(processes), "--num_machines", "1"]
+        launcher += ["--num_processes", str(processes), "--num_machines", str(machines)]
         launcher += ["--mixed_precision", "no", "--dynamo_backend", "no"]
-        launcher += ["--main_process_port", str(random.randrange(20000, 30000))]
+        launcher += ["--main_process_port", str(port or free_port())]
+    if machines > 1:
+        launcher += ["--machine_rank", str(rank), "--rdzv_backend", "static"]
+        launcher += ["--main_process_ip", "127.0.0.1"]
     return subprocess.Popen(
         [*launcher, str(EXAMPLES / script), *map(str, arguments)],
         env=os.environ | settings,
@@ -31,6 +45,12 @@ def start(script: str, arguments: list, processes: int = 1, **environment: str) 
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def free_port() -> int:
+    with socket.socket() as some:
+        some.bind(("127.0.0.1", 0))
+        return some.getsockname()[1]
 
 
 def kill(process: subprocess.Popen) -> None:
@@ -43,12 +63,14 @@ def kill(process: subprocess.Popen) -> None:
     process.communicate()
 
 
-def run(script: str, arguments: list, processes: int = 1, code: int = 0) -> str:
-    """What it printed."""
-    process = start(script, arguments, processes)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == code, output
-    return output
+def run(script: str, arguments: list, processes: int = 1, machines: int = 1, code: int = 0) -> str:
+    """What it printed, on the first machine if there are several."""
+    port = free_port()
+    started = [start(script, arguments, processes, machines, n, port) for n in range(machines)]
+    outputs = [process.communicate(timeout=300)[0] for process in started]
+    for process, output in zip(started, outputs, strict=True):
+        assert process.returncode == code, output
+    return outputs[0]
 
 
 def run_killed(

@@ -101,21 +101,29 @@ def test_killed_runs_end_with_the_same_weights(bilm, trained, tmp_path, processe
     assert results(folder) == results(expected)
 
 
-def test_two_processes_follow_one(bilm, tmp_path):
+def test_two_processes_and_two_machines_follow_one(bilm, tmp_path):
     """Fixed batches, half of each for every process, no dropout: the same but for rounding."""
-    common = ["--dropout", 0, "--no_feature_cache"]
-    for name, size, processes in (("one", 8, 1), ("two", 4, 2)):
+    common = ["--dropout", 0, "--no_feature_cache", "--num_train_epochs", 1]
+    common += ["--max_train_samples", 400, "--checkpointing_steps", 50]
+    for name, size, processes, machines in (
+        ("one", 8, 1, 1),
+        ("processes", 4, 2, 1),
+        ("machines", 4, 2, 2),
+    ):
         arguments = command(bilm, tmp_path / name, *common, "--per_device_train_batch_size", size)
-        run(SCRIPT, arguments, processes)
-    one, two = (
-        torch.load(max((tmp_path / n).glob("checkpoint-*")) / "custom_checkpoint_0.pkl")["history"]
-        for n in ("one", "two")
-    )
-    for name in ("train_loss", "validation_loss"):
-        assert [entry[name] for entry in two] == pytest.approx(
-            [entry[name] for entry in one], rel=1e-4
-        )
-    assert results(tmp_path / "two")["test_words"] == results(tmp_path / "one")["test_words"]
+        run(SCRIPT, arguments, processes, machines)
+
+    def losses(name: str) -> list[float]:
+        state = tmp_path / name / "checkpoint-50" / "custom_checkpoint_0.pkl"
+        return torch.load(state)["losses"]
+
+    assert len(losses("one")) == 50 and losses("one")[-1] < losses("one")[0]
+    for name in ("processes", "machines"):
+        assert losses(name) == pytest.approx(losses("one"), rel=1e-4)
+        for figure in ("test_words", "validation_words"):
+            assert results(tmp_path / name)[figure] == results(tmp_path / "one")[figure]
+        loss = results(tmp_path / name)["validation_loss"]
+        assert loss == pytest.approx(results(tmp_path / "one")["validation_loss"], rel=1e-4)
 
 
 def test_everything_at_once(bilm, tmp_path):

@@ -121,16 +121,26 @@ def losses(folder: Path) -> list[float]:
     ]
 
 
-def test_two_processes_follow_one(data, tmp_path):
+def test_two_processes_and_two_machines_follow_one(data, tmp_path):
     """Half the batch each, no dropout, full softmax: the same run but for rounding."""
-    common = ["--max_train_steps", 50]
-    one = command(data, tmp_path / "one", *common, shape="full.json")
-    run(SCRIPT, [*one, "--per_device_train_batch_size", "8"])
-    two = command(data, tmp_path / "two", *common, shape="full.json")
-    run(SCRIPT, [*two, "--per_device_train_batch_size", "4"], processes=2)
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
-    results = [json.loads((tmp_path / n / "all_results.json").read_text()) for n in ("one", "two")]
-    assert results[0]["test_perplexity"] == pytest.approx(results[1]["test_perplexity"], rel=1e-4)
+    found = {}
+    for name, size, processes, machines in (
+        ("one", 8, 1, 1),
+        ("processes", 4, 2, 1),
+        ("machines", 4, 2, 2),
+    ):
+        extra = ["--max_train_steps", 50, "--per_device_train_batch_size", size]
+        run(
+            SCRIPT,
+            command(data, tmp_path / name, *extra, shape="full.json"),
+            processes,
+            machines,
+        )
+        results = json.loads((tmp_path / name / "all_results.json").read_text())
+        found[name] = [*losses(tmp_path / name), results["test_perplexity"]]
+    assert len(found["one"]) > 2
+    for name in ("processes", "machines"):
+        assert found[name] == pytest.approx(found["one"], rel=1e-4)
 
 
 def test_rows_start_afresh_in_turn():
