@@ -9,7 +9,7 @@ import pytest
 from check_sample import check
 from datasets import ClassLabel, Dataset, Features, List, Value
 from launch import EXAMPLES
-from tagged_data import load_tagged, number_tags, read_tagged
+from tagged_data import load_from_hub, load_tagged, number_tags, read_tagged
 
 SENTENCES = [
     (["Dogs", "bark", "."], ["NOUN", "VERB", "PUNCT"]),
@@ -81,6 +81,20 @@ def test_parquet_with_classes(tmp_path):
     rows = {"words": [words for words, _ in SENTENCES], "pos": [tags for _, tags in SENTENCES]}
     Dataset.from_dict(rows, features=features).to_parquet(str(tmp_path / "data"))
     assert sentences(tmp_path / "data") == SENTENCES
+
+
+def test_dataset_by_its_name(tmp_path):
+    """As of the Hub; a folder of parquet files has a name too."""
+    tags = ClassLabel(names=sorted({tag for _, tags in SENTENCES for tag in tags}))
+    features = Features({"words": List(Value("string")), "pos_tags": List(tags)})
+    rows = [{"words": words, "pos_tags": tags.str2int(some)} for words, some in SENTENCES]
+    for split in ("train", "validation"):
+        file = tmp_path / "data" / f"{split}.parquet"
+        Dataset.from_list(rows, features=features).to_parquet(str(file))
+    splits = load_from_hub(str(tmp_path / "data"), None, "pos", None, None)
+    assert splits.keys() == {"train", "validation"}
+    for split in splits.values():
+        assert [(row["tokens"], row["tags"]) for row in split] == SENTENCES
 
 
 def test_columns_may_be_named(tmp_path):
