@@ -170,6 +170,9 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
     _no_split_modules = ["ElmoTokenEncoder", "ElmoLayer"]
+    # a biLM serves without its softmax, and a mix of its layers starts the same each time
+    _keys_to_ignore_on_load_unexpected = [r"^softmax\."]
+    _keys_to_ignore_on_load_missing = [r"^(elmo\.)?mixes\."]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module):
