@@ -11,6 +11,7 @@ from transformers import (
 
 from ._version import __version__
 from .configuration_elmo import ElmoConfig
+from .embedder import ElmoEmbedder, batch_to_ids
 from .modeling_elmo import (
     ElmoForPreTraining,
     ElmoForSequenceClassification,
@@ -34,6 +35,7 @@ AutoModelForSequenceClassification.register(
 
 __all__ = [
     "ElmoConfig",
+    "ElmoEmbedder",
     "ElmoForPreTraining",
     "ElmoForSequenceClassification",
     "ElmoForTokenClassification",
@@ -44,4 +46,5 @@ __all__ = [
     "ElmoTokenizer",
     "WordVocabulary",
     "__version__",
+    "batch_to_ids",
 ]

@@ -1,8 +1,11 @@
 """The command `elmo-hf`. Each subcommand is a plain function; its signature is its `--help`."""
 
+import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +16,8 @@ from tqdm.auto import tqdm
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.source import load_elmo
+from elmo_hf.embed_corpus import EmbeddingJob, Line, dataset_lines, read_lines
+from elmo_hf.embedder import ElmoEmbedder
 from elmo_hf.lm_corpus import Corpus, decode, find_files, open_text
 from elmo_hf.publish import publish
 from elmo_hf.tagger import ElmoTagger
@@ -127,6 +132,92 @@ def tag(
         print()
 
 
+def embed(
+    output: Annotated[
+        Path, typer.Option("--output", help="The file to write: .hdf5, .parquet or .npy.")
+    ],
+    source: Annotated[
+        str,
+        typer.Option(
+            "--input", help="Text, one tokenised sentence a line; .gz too; - is standard input."
+        ),
+    ] = "-",
+    model: Annotated[str, typer.Option("--model", help="An ELMo folder or Hub name.")] = "",
+    layers: Annotated[
+        str, typer.Option("--layers", help="all, mix, top, mean, or the number of a layer.")
+    ] = "all",
+    pooling: Annotated[
+        str, typer.Option("--pooling", help="none: a vector a word; mean or max: one a sentence.")
+    ] = "none",
+    dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16.")] = "float32",
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="Instead of text: a dataset's name or folder.")
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="Which split of it.")] = "train",
+    column: Annotated[str, typer.Option("--column", help="Its column of sentences.")] = "text",
+    on_error: Annotated[
+        str, typer.Option("--on-error", help="What a line that cannot be read does: stop or skip.")
+    ] = "stop",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
+    ] = False,
+) -> None:
+    """
+    Turn text into vectors. Killed, the same command goes on where it stood; under `accelerate
+    launch -m elmo_hf embed` several processes or machines share the work.
+    """
+    if not model:
+        raise ValueError("Name a model, as in elmo-hf embed --model my-elmo --input text.txt.")
+    if on_error not in ("stop", "skip"):
+        raise ValueError(f"--on-error is {on_error!r} but must be stop or skip.")
+    # as accelerate and torchrun say it
+    rank, processes = (int(os.environ.get(n, d)) for n, d in (("RANK", 0), ("WORLD_SIZE", 1)))
+    job = EmbeddingJob(ElmoEmbedder(model), output, layers, pooling, dtype)
+    if output.exists() and not overwrite:
+        if not job.folder.exists():
+            raise FileExistsError(f"{str(output)!r} exists; give --overwrite to replace it.")
+        # killed after all was written
+        return job.clean()
+    with (
+        open_lines(source, dataset, split, column, on_error, processes) as (lines, total),
+        tqdm(total=total, unit="B", unit_scale=True, disable=rank > 0) as bar,
+    ):
+        started, words = time.perf_counter(), 0
+
+        def progress(chunk: list[Line]) -> None:
+            nonlocal words
+            words += sum(len(line.words) for line in chunk)
+            speed = words / (time.perf_counter() - started)
+            bar.set_postfix(words_per_s=f"{speed:.0f}", refresh=False)
+            bar.update(sum(line.size for line in chunk))
+
+        paths = job.run(lines, rank, processes, progress)
+    if not paths:
+        job.clean()
+        raise ValueError(f"There is no line in {dataset or source!r}.")
+    if rank == 0:
+        job.finish(paths)
+        print(f"saved in {output}")
+
+
+@contextmanager
+def open_lines(
+    source: str, dataset: str | None, split: str, column: str, on_error: str, processes: int
+) -> Iterator[tuple[Iterator[Line], int | None]]:
+    """The lines of whatever was named, and their size if it is known."""
+    if dataset is not None:
+        yield dataset_lines(dataset, split, column), None
+    elif source == "-":
+        if processes > 1:
+            raise ValueError("Several processes cannot share standard input; name a file.")
+        yield read_lines(sys.stdin.buffer, "standard input", on_error), None
+    else:
+        [path] = find_files(source)
+        total = None if path.suffix == ".gz" else path.stat().st_size
+        with open_text(path) as file:
+            yield read_lines(file, repr(source), on_error), total
+
+
 def read_words(file: Path | None) -> Iterator[list[str]]:
     """The words of each line of a file or of standard input that has any, with a progress bar."""
     if file is None:
@@ -157,7 +248,7 @@ def run(command: Callable) -> None:
         sys.exit(1)
 
 
-for command in (convert, export, info, push, tag, vocab):
+for command in (convert, embed, export, info, push, tag, vocab):
     app.command()(command)
 
 

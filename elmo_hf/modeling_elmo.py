@@ -315,8 +315,18 @@ class ElmoModel(ElmoPreTrainedModel):
         """All layers of whole sentences as forward streams, `<S>` and `</S>` included."""
         packing = ElmoPacking.of(mask)
         rows, number = self.embed_tokens(given, packing)
+        return packing, *self.read_rows(rows, number, packing, state)
+
+    def read_rows(
+        self,
+        rows: torch.Tensor,
+        number: torch.Tensor,
+        packing: ElmoPacking,
+        state: ElmoState | None,
+    ) -> tuple[list[torch.Tensor], ElmoState]:
+        """The same from vectors, and which of them each live word, `<S>` and `</S>` has."""
         places = (number[packing.tokens], number[packing.tokens[packing.reverse]])
-        return packing, *self.run_layers(rows, places, packing, state)
+        return self.run_layers(rows, places, packing, state)
 
     def read_streams(
         self, forward_ids: torch.Tensor, backward_ids: torch.Tensor, state: ElmoState | None

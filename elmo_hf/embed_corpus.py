@@ -1,0 +1,305 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""A corpus becomes a file of vectors: by chunks of lines, each kept on disk as soon as it is done.
+
+A killed run goes on with the chunks that are missing, several processes share them, and at the end
+they are put together in their order. What a chunk holds depends on its lines alone, so the file is
+the same whoever made it and however often it was begun.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from .embedder import ElmoEmbedder
+from .modeling_elmo import ElmoModel
+
+# lines; the embedder sorts those of a window by length
+CHUNK = 1024
+# bytes; with fewer left a disk is full
+ROOM = 1 << 20
+
+
+class Line(NamedTuple):
+    number: int
+    words: list[str]
+    # bytes of the corpus, for a progress bar
+    size: int
+
+
+class Chunk(NamedTuple):
+    """The vectors of some lines."""
+
+    # counted from 0
+    numbers: np.ndarray
+    sentences: list[str]
+    # of every sentence: how many vectors it has; all 1 when it is pooled
+    lengths: np.ndarray
+    # the sentences' vectors one after the other, (vectors, size) or (vectors, layers, size)
+    values: np.ndarray
+
+    def save(self, path: Path) -> None:
+        """There whole or not at all."""
+        building = path.with_suffix(".part")
+        text = np.frombuffer("\n".join(self.sentences).encode(), np.uint8)
+        with building.open("wb") as file:
+            np.savez(
+                file, numbers=self.numbers, text=text, lengths=self.lengths, values=self.values
+            )
+        os.replace(building, path)
+
+    @classmethod
+    def load(cls, path: Path) -> "Chunk":
+        with np.load(path) as saved:
+            text = saved["text"].tobytes().decode()
+            sentences = text.split("\n") if len(saved["numbers"]) else []
+            return cls(saved["numbers"], sentences, saved["lengths"], saved["values"])
+
+    def arrays(self) -> Iterator[np.ndarray]:
+        """Of each sentence, as the embedder makes them: layers first."""
+        for part in np.split(self.values, np.cumsum(self.lengths)[:-1]):
+            yield part if part.ndim == 2 else part.swapaxes(0, 1)
+
+
+class EmbeddingJob:
+    """
+    What is asked for: layers, pooling and number format, into a file whose ending is its format
+    unless `form` names it.
+
+    `.hdf5` and `.h5` are in AllenNLP's layout, `.parquet` is for `datasets`, `.npy` is plain.
+    """
+
+    def __init__(
+        self,
+        embedder: ElmoEmbedder,
+        output: Path,
+        layers: str = "all",
+        pooling: str = "none",
+        dtype: str = "float32",
+        form: str | None = None,
+    ):
+        if form is None and output.suffix not in FORMS:
+            endings = ", ".join(FORMS)
+            raise ValueError(f"{str(output)!r} should end in one of {endings}: that is its format.")
+        self.write = WRITERS[form or FORMS[output.suffix]]
+        if dtype not in ("float32", "float16"):
+            raise ValueError(f"The number format is {dtype!r} but must be float32 or float16.")
+        embedder.check(layers, pooling)
+        self.embedder, self.output = embedder, output
+        self.layers, self.pooling, self.dtype = layers, pooling, dtype
+        key = hashlib.sha256(json.dumps([layers, pooling, dtype]).encode())
+        add_weights(key, embedder.model)
+        self.folder = output.with_name(f".{output.name}.{key.hexdigest()[:12]}")
+
+    def run(
+        self,
+        lines: Iterable[Line],
+        rank: int = 0,
+        processes: int = 1,
+        progress: Callable[[list[Line]], Any] = lambda lines: None,
+    ) -> list[Path]:
+        """
+        Embeds this process's share of the chunks, those that are not there yet; returns where all
+        of them are, or will be when every process has done its share.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for number, chunk in enumerate(in_chunks(lines)):
+            paths.append(self.path_of(number, chunk))
+            if number % processes == rank and not paths[-1].exists():
+                embedded = self.embed(chunk)
+                with self.told():
+                    embedded.save(paths[-1])
+            progress(chunk)
+        return paths
+
+    def path_of(self, number: int, chunk: list[Line]) -> Path:
+        """The name holds a hash of the words, so that changed text never meets an old chunk."""
+        text = "\n".join(f"{line.number} {' '.join(line.words)}" for line in chunk)
+        return self.folder / f"{number:08}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
+
+    def embed(self, chunk: list[Line]) -> Chunk:
+        # what words were seen before must not matter, not even in the last bit
+        self.embedder.words.clear()
+        sentences = [line.words for line in chunk]
+        arrays = list(self.embedder.embed_stream(sentences, self.layers, self.pooling, self.dtype))
+        if self.pooling != "none":
+            lengths = np.ones(len(arrays), np.int64)
+            values = np.stack(arrays)
+        else:
+            lengths = np.array([len(words) for words in sentences])
+            # vectors first
+            values = np.concatenate([a.swapaxes(0, 1) if a.ndim == 3 else a for a in arrays])
+        numbers = np.array([line.number for line in chunk])
+        return Chunk(numbers, [" ".join(words) for words in sentences], lengths, values)
+
+    def finish(self, paths: list[Path]) -> None:
+        """Puts all chunks together, as soon as the other processes have made theirs."""
+        while missing := [path for path in paths if not path.exists()]:
+            paths[-1].parent.stat()  # so that a file system that several machines share looks anew
+            time.sleep(0.2 if len(missing) < 10 else 2)
+        for old in self.folder.glob("whole*"):
+            old.unlink()
+        building = self.folder / f"whole{self.output.suffix}"
+        with self.told():
+            self.write(building, paths, self.pooling)
+        # what stands beside it first: when the file itself is there, all is
+        files = sorted(self.folder.glob("whole*"), key=lambda file: file == building)
+        for file in files:
+            os.replace(file, self.output.with_name(file.name.replace("whole", self.output.stem)))
+        self.clean()
+
+    def clean(self) -> None:
+        """Drops the chunks."""
+        shutil.rmtree(self.folder)
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """A full disk is told in a sentence; what is done stays."""
+        try:
+            yield
+        except OSError as error:
+            full = shutil.disk_usage(self.folder).free < ROOM
+            reason = "the disk is full" if full else str(error).splitlines()[0]
+            done = len(list(self.folder.glob("*.npz")))
+            raise OSError(
+                f"{str(self.output)!r} could not be written ({reason}); what is done, {done} times "
+                f"{CHUNK} lines, is kept, and the same command goes on from there."
+            ) from error
+
+
+def add_weights(key: Any, model: ElmoModel) -> None:
+    for name, weight in model.state_dict().items():
+        key.update(name.encode())
+        key.update(memoryview(weight.detach().float().cpu().contiguous().numpy()).cast("B"))
+
+
+def in_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    chunk: list[Line] = []
+    for line in lines:
+        chunk.append(line)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def read_lines(source: BinaryIO, name: str, on_error: str = "stop") -> Iterator[Line]:
+    """The lines of a text; one that is not UTF-8 stops it, or is reported and left out."""
+    for number, raw in enumerate(source):
+        try:
+            yield Line(number, raw.decode("utf-8").split(), len(raw))
+        except UnicodeDecodeError as error:
+            sentence = f"{name}, line {number + 1}: the byte 0x{raw[error.start]:02x} is not UTF-8"
+            if on_error == "stop":
+                raise ValueError(
+                    f"{sentence}; convert the text to UTF-8, or give --on-error skip."
+                ) from error
+            tqdm.write(f"{sentence}; the line is left out.", file=sys.stderr)
+
+
+def dataset_lines(name: str, split: str, column: str) -> Iterator[Line]:
+    """The rows of a dataset: strings, or lists of words."""
+    from datasets import load_dataset
+
+    rows = load_dataset(name, split=split)
+    if column not in rows.column_names:
+        names = ", ".join(rows.column_names)
+        raise ValueError(f"The dataset {name!r} has no column {column!r}; it has {names}.")
+    for number, row in enumerate(rows):
+        sentence = row[column]
+        words = sentence.split() if isinstance(sentence, str) else list(sentence)
+        yield Line(number, words, sum(map(len, words)))
+
+
+def write_hdf5(path: Path, paths: list[Path], pooling: str) -> None:
+    """As AllenNLP does: a dataset for each line, and which sentence stands where."""
+    import h5py
+
+    places: dict[str, str] = {}
+    with h5py.File(path, "w", libver="latest") as file:
+        for chunk in map(Chunk.load, paths):
+            arrays = chunk.arrays()
+            for number, sentence, array in zip(
+                chunk.numbers.tolist(), chunk.sentences, arrays, strict=True
+            ):
+                # a pooled sentence has no axis of words
+                file.create_dataset(
+                    str(number), data=array if pooling == "none" else array[..., 0, :]
+                )
+                places[sentence] = str(number)
+        text = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
+        text[0] = json.dumps(places)
+
+
+def write_parquet(path: Path, paths: list[Path], pooling: str) -> None:
+    """A row for each line: `line` (from 0), `sentence` and `embedding`, nested lists of numbers."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for chunk in map(Chunk.load, paths):
+            arrays = [array if pooling == "none" else array[..., 0, :] for array in chunk.arrays()]
+            columns = {
+                "line": pa.array(chunk.numbers),
+                "sentence": pa.array(chunk.sentences, pa.string()),
+                "embedding": nested(arrays),
+            }
+            table = pa.table(columns)
+            writer = writer or pq.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def nested(arrays: list[np.ndarray]) -> Any:
+    """Arrays of one number of axes as an arrow array of lists of lists."""
+    import pyarrow as pa
+
+    result = pa.array(np.concatenate([array.reshape(-1) for array in arrays]))
+    for axis in reversed(range(arrays[0].ndim)):
+        counts = np.concatenate(
+            [np.full(int(np.prod(array.shape[:axis])), array.shape[axis]) for array in arrays]
+        )
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        result = pa.ListArray.from_arrays(pa.array(starts), result)
+    return result
+
+
+def write_npy(path: Path, paths: list[Path], pooling: str) -> None:
+    """
+    All vectors one after the other, (vectors, size) or (vectors, layers, size), and in a file
+    beside it where each sentence begins, with the end of all behind the last.
+    """
+    lengths = []
+    for some in paths:
+        with np.load(some) as saved:
+            lengths.append(saved["lengths"])
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    np.save(path.with_name("whole.offsets.npy"), offsets)
+    first = Chunk.load(paths[0]).values
+    header = {
+        "descr": np.lib.format.dtype_to_descr(first.dtype),
+        "fortran_order": False,
+        "shape": (int(offsets[-1]), *first.shape[1:]),
+    }
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for chunk in map(Chunk.load, paths):
+            file.write(np.ascontiguousarray(chunk.values).data)
+
+
+WRITERS = {"hdf5": write_hdf5, "parquet": write_parquet, "npy": write_npy}
+FORMS = {".hdf5": "hdf5", ".h5": "hdf5", ".parquet": "parquet", ".npy": "npy"}

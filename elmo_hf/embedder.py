@@ -1,0 +1,272 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Vectors for running text: sentences in, arrays out, in their order and in bounded memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import torch
+from torch import nn
+
+from .batching import batches_by_length
+from .characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
+from .fast_inference import FastCopy
+from .layers_elmo import ElmoPacking, normalize
+from .modeling_elmo import ElmoModel
+from .tokenization_elmo import ElmoTokenizer
+
+# sentences that are sorted by length together
+WINDOW = 1024
+# words, padding included, that the model reads at once
+WORDS_AT_ONCE = 4096
+# bytes of word vectors that are kept
+CACHE_SIZE = 1 << 28
+POOLINGS = ("none", "mean", "max")
+
+
+class WordCache:
+    """
+    What the token encoder made of the words seen lately.
+
+    It starts anew when it is full and when a weight has changed since.
+    """
+
+    def __init__(self, model: ElmoModel, tokenizer: ElmoTokenizer, size: int = CACHE_SIZE):
+        self.model, self.tokenizer = model, tokenizer
+        self.capacity = max(1, size // (4 * model.config.projection_size))
+        self.clear()
+
+    def clear(self) -> None:
+        self.seen = FastCopy(*self.model.token_encoder.parameters())
+        self.numbers: dict[str, int] = {}
+        width = self.model.config.max_characters_per_token
+        # the first two rows are `<S>` and `</S>`
+        markers = (BEGIN_SENTENCE, END_SENTENCE)
+        self.vectors = self.encode(torch.tensor([boundary_row(m, width) for m in markers]))
+
+    def encode(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.model.token_encoder(rows.to(self.model.device))
+
+    def look_up(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Vectors, (rows, projection_size), and which of them each word, `<S>` and `</S>` has."""
+        if not self.seen.is_of(*self.model.token_encoder.parameters()):
+            self.clear()
+        new = [word for word in dict.fromkeys(words) if word not in self.numbers]
+        used = len(self.numbers) + 2
+        if used + len(new) > self.capacity and self.numbers:
+            self.clear()
+            new, used = list(dict.fromkeys(words)), 2
+        if new:
+            ids = self.tokenizer([new], is_split_into_words=True, return_tensors="pt")["input_ids"]
+            self.numbers.update({word: used + number for number, word in enumerate(new)})
+            end = used + len(new)
+            if end > len(self.vectors):
+                # room for as many again, so that few additions copy all
+                room = self.vectors.new_empty(2 * end, self.vectors.shape[1])
+                room[:used] = self.vectors[:used]
+                self.vectors = room
+            self.vectors[used:end] = self.encode(ids[0])
+        # only the rows that are needed: the first layer multiplies them all
+        wanted = [self.numbers[word] for word in words]
+        rows, number = torch.tensor([*wanted, 0, 1]).unique(return_inverse=True)
+        device = self.vectors.device
+        return self.vectors[rows.to(device)], number.to(device)
+
+
+class ElmoEmbedder:
+    """
+    A biLM and its tokenizer, ready to turn sentences into vectors.
+
+        embedder = ElmoEmbedder("my-elmo")
+        embedder.embed([["Stocks", "fell", "."]])            # [array of (layers, words, size)]
+        embedder.embed(sentences, layers="top", pooling="mean")  # [array of (size,), ...]
+
+    The methods whose names begin with `embed_` are those of AllenNLP 0.9, with its shapes.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | ElmoModel,
+        weight_file: str | Path | None = None,
+        cuda_device: int = -1,
+    ):
+        """`model`: a model, a folder, a Hub name; with `weight_file`, AllenNLP's options file."""
+        if isinstance(model, ElmoModel):
+            loaded = model
+        elif weight_file is not None:
+            from elmo_hf.conversion.convert_allennlp_to_hf import load_converted
+            from elmo_hf.conversion.source import Source
+
+            loaded, _ = load_converted(Source(Path(model), Path(weight_file)))
+        else:
+            loaded = ElmoModel.from_pretrained(model)
+        if cuda_device >= 0:
+            loaded.to(f"cuda:{cuda_device}")  # type: ignore[arg-type]
+        self.model = loaded.prepare_for_inference()
+        tokenizer = ElmoTokenizer(
+            max_characters_per_token=loaded.config.max_characters_per_token,
+            # as AllenNLP's
+            boundary_words=True,
+        )
+        with torch.inference_mode():
+            self.words = WordCache(self.model, tokenizer)
+
+    def embed(
+        self,
+        sentences: Sequence[Sequence[str]],
+        layers: str | int = "all",
+        pooling: str = "none",
+        dtype: str = "float32",
+        padded: bool = False,
+    ) -> list[np.ndarray] | torch.Tensor:
+        """
+        A sentence's array is (words, size), or (size,) when it is pooled; with all layers another
+        axis stands in front. `padded=True` gives one tensor for all sentences, zeros at the end of
+        the shorter ones.
+        """
+        result = list(self.embed_stream(sentences, layers, pooling, dtype))
+        if not padded:
+            return result
+        arrays = [torch.from_numpy(array) for array in result]
+        if pooling == "none":
+            arrays = [array.movedim(-2, 0) for array in arrays]
+            return nn.utils.rnn.pad_sequence(arrays, batch_first=True).movedim(1, -2)
+        return torch.stack(arrays)
+
+    def embed_stream(
+        self,
+        sentences: Iterable[Sequence[str]],
+        layers: str | int = "all",
+        pooling: str = "none",
+        dtype: str = "float32",
+    ) -> Iterator[np.ndarray]:
+        """The same one by one, for any number of sentences."""
+        choice = self.check(layers, pooling)
+        rest = iter(sentences)
+        while window := list(islice(rest, WINDOW)):
+            for array in self._embed_window(window, choice, pooling):
+                yield array.astype(dtype, copy=False)
+
+    def check(self, layers: str | int, pooling: str) -> str | int:
+        """The choice of layers, if there are such layers and such a pooling."""
+        count = self.model.config.num_hidden_layers + 1
+        names = ["all", "mix", "top", "mean", *map(str, range(count))]
+        if str(layers) not in names:
+            raise ValueError(f"`layers` is {layers!r} but must be one of {', '.join(names)}.")
+        if pooling not in POOLINGS:
+            raise ValueError(f"`pooling` is {pooling!r} but must be one of {', '.join(POOLINGS)}.")
+        return int(layers) if str(layers).isdigit() else layers
+
+    def _embed_window(
+        self, sentences: list[Sequence[str]], layers: str | int, pooling: str
+    ) -> list[np.ndarray]:
+        lengths = [len(words) for words in sentences]
+        result: list[np.ndarray] = [np.empty(0) for _ in sentences]
+        for batch in batches_by_length(lengths, WORDS_AT_ONCE):
+            arrays = self._embed_batch([sentences[number] for number in batch], layers, pooling)
+            for number, array in zip(batch, arrays, strict=True):
+                result[number] = array
+        return result
+
+    def _embed_batch(
+        self, sentences: list[Sequence[str]], layers: str | int, pooling: str
+    ) -> list[np.ndarray]:
+        """A batch that is too large for the memory is tried again in halves."""
+        try:
+            return self._embed_at_once(sentences, layers, pooling)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(sentences) == 1:
+                raise MemoryError(
+                    f"A sentence of {len(sentences[0])} words does not fit into memory; split it."
+                ) from error
+        half = len(sentences) // 2
+        parts = (sentences[:half], sentences[half:])
+        return [array for part in parts for array in self._embed_batch(part, layers, pooling)]
+
+    @torch.inference_mode()
+    def _embed_at_once(
+        self, sentences: list[Sequence[str]], layers: str | int, pooling: str
+    ) -> list[np.ndarray]:
+        lengths = [len(words) for words in sentences]
+        device = self.model.device
+        steps = torch.arange(max(lengths), device=device)
+        mask = steps < torch.tensor(lengths, device=device).unsqueeze(1)
+        packing = ElmoPacking.of(mask)
+        rows, number = self.words.look_up(list(chain.from_iterable(sentences)))
+        streams, _ = self.model.read_rows(rows, number, packing, None)
+        chosen = self._choose(streams, layers)
+        # the words sentence by sentence
+        count = sum(lengths)
+        place = torch.empty(count, dtype=torch.long, device=device)
+        is_word = packing.tokens < count
+        place[packing.tokens[is_word]] = is_word.nonzero().squeeze(1)
+        words = chosen.index_select(-2, place).float().cpu().split(lengths, dim=-2)
+        return [pool(some, pooling).numpy() for some in words]
+
+    def _choose(self, streams: list[torch.Tensor], layers: str | int) -> torch.Tensor:
+        """(layers, tokens, size) for all of them, else (tokens, size)."""
+        if layers == "all":
+            return torch.stack(streams)
+        if layers == "mix":
+            if not self.model.mixes:
+                raise ValueError(f"This model has no mix, only {self.model.output_layer!r}.")
+            normal = normalize(streams) if self.model.config.mix_layer_norm else streams
+            return self.model.mixes[0](normal)
+        if layers == "mean":
+            return torch.stack(streams).mean(dim=0)
+        return streams[-1] if layers == "top" else streams[int(layers)]
+
+    def embed_sentence(self, sentence: Sequence[str]) -> np.ndarray:
+        """All layers of one sentence, (layers, words, size)."""
+        return self.embed_batch([sentence])[0]
+
+    def embed_batch(self, batch: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        """All layers of some sentences."""
+        return list(self.embed_stream(batch))
+
+    def embed_sentences(
+        self, sentences: Iterable[Sequence[str]], batch_size: int = WINDOW
+    ) -> Iterator[np.ndarray]:
+        """All layers of any number of sentences; `batch_size` is taken for AllenNLP's sake."""
+        return self.embed_stream(sentences)
+
+    def embed_file(
+        self,
+        input_file: IO[str],
+        output_file_path: str | Path,
+        output_format: str = "all",
+        batch_size: int = WINDOW,
+    ) -> None:
+        """A text, one tokenised sentence a line, as hdf5: all layers, `top`, or their `average`."""
+        from .embed_corpus import EmbeddingJob, Line
+
+        layers = {"average": "mean"}.get(output_format, output_format)
+        job = EmbeddingJob(self, Path(output_file_path), layers, form="hdf5")
+        lines = (Line(number, line.split(), len(line)) for number, line in enumerate(input_file))
+        job.finish(job.run(lines))
+
+
+def pool(words: torch.Tensor, pooling: str) -> torch.Tensor:
+    """(..., words, size) -> (..., size), unless nothing is asked for; no words are zeros."""
+    if pooling == "none":
+        return words
+    if not words.shape[-2]:
+        return words.new_zeros(*words.shape[:-2], words.shape[-1])
+    return words.mean(dim=-2) if pooling == "mean" else words.amax(dim=-2)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(
+        phrase in str(error) for phrase in ("out of memory", "can't allocate memory")
+    )
+
+
+def batch_to_ids(batch: Sequence[Sequence[str]]) -> torch.Tensor:
+    """Character ids of sentences, (sentences, words, 50), as AllenNLP's function of this name."""
+    tokenizer = ElmoTokenizer(boundary_words=True)
+    encoded = tokenizer(list(batch), is_split_into_words=True, padding=True, return_tensors="pt")
+    return encoded["input_ids"]

@@ -1,0 +1,252 @@
+"""A corpus as a file of vectors: every format, crashes, several processes, bad input."""
+
+import gzip
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset, load_dataset
+from launch import kill
+from tiny import tiny_config
+
+from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer, cli, embed_corpus
+from elmo_hf.embed_corpus import EmbeddingJob, Line
+
+SENTENCES = [
+    ["Dogs", "bark", "."],
+    ["A", "dog", "barks", "."],
+    [],
+    ["Dogs", "bark", "."],
+    ["Ça", "va", "?"],
+]
+FORMATS = [".hdf5", ".parquet", ".npy"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "elmo"
+    torch.manual_seed(0)
+    ElmoModel(tiny_config()).save_pretrained(folder)
+    width = tiny_config().max_characters_per_token
+    ElmoTokenizer(max_characters_per_token=width).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def embedder(folder):
+    return ElmoEmbedder(folder)
+
+
+def lines(sentences):
+    return (Line(number, words, 1) for number, words in enumerate(sentences))
+
+
+def write(path, sentences):
+    path.write_text("".join(" ".join(words) + "\n" for words in sentences), encoding="utf-8")
+    return path
+
+
+def read(path) -> list[np.ndarray]:
+    """A file's arrays, each as the embedder made it."""
+    if path.suffix == ".hdf5":
+        with h5py.File(path) as file:
+            numbers = sorted(int(name) for name in file if name != "sentence_to_index")
+            return [file[str(number)][...] for number in numbers]
+    if path.suffix == ".parquet":
+        rows = load_dataset(
+            "parquet", data_files=str(path), split="train", cache_dir=str(path.parent / "cache")
+        )
+        return [np.array(row["embedding"], np.float32) for row in rows]
+    values = np.load(path, mmap_mode="r")
+    offsets = np.load(path.with_name(f"{path.stem}.offsets.npy"))
+    arrays = [values[start:end] for start, end in zip(offsets, offsets[1:], strict=False)]
+    return [array.swapaxes(0, 1) if array.ndim == 3 else array for array in arrays]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize(
+    ("layers", "pooling", "dtype"),
+    [("all", "none", "float32"), ("top", "none", "float16"), ("all", "mean", "float32")]
+    + [("mix", "max", "float32")],
+)
+def test_every_format_holds_the_embedders_arrays(
+    embedder, tmp_path, monkeypatch, ending, layers, pooling, dtype
+):
+    monkeypatch.setattr(embed_corpus, "CHUNK", 2)
+    job = EmbeddingJob(embedder, tmp_path / f"out{ending}", layers, pooling, dtype)
+    job.finish(job.run(lines(SENTENCES)))
+    found = read(job.output)
+    expected = embedder.embed(SENTENCES, layers, pooling, dtype)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        # a list of no words has no size in parquet; npy keeps an axis of the one pooled vector
+        if other.size:
+            np.testing.assert_allclose(
+                one.reshape(other.shape),
+                other,
+                rtol=1e-3 if dtype == "float16" else 1e-5,
+                atol=1e-6,
+            )
+    assert not job.folder.exists()
+
+
+def test_hdf5_is_read_as_allennlps(embedder, tmp_path):
+    """By the code of its day."""
+    with write(tmp_path / "text", SENTENCES[:2]).open() as file:
+        embedder.embed_file(file, str(tmp_path / "vectors.elmo"))
+    with h5py.File(tmp_path / "vectors.elmo", "r") as fin:
+        sentence_to_index = json.loads(fin["sentence_to_index"][0])
+        embeddings = fin[sentence_to_index["Dogs bark ."]][...]
+        assert fin["0"].shape == embeddings.shape == (3, 3, embedder.model.config.hidden_size)
+        assert set(fin) == {"0", "1", "sentence_to_index"}
+
+
+def test_parquet_tells_lines_and_sentences(embedder, tmp_path):
+    job = EmbeddingJob(embedder, tmp_path / "out.parquet", pooling="mean", layers="top")
+    job.finish(job.run(lines(SENTENCES)))
+    rows = load_dataset("parquet", data_files=str(job.output), split="train", cache_dir=tmp_path)
+    assert rows["line"][:] == [0, 1, 2, 3, 4]
+    assert rows["sentence"][:] == [" ".join(words) for words in SENTENCES]
+    assert len(rows[0]["embedding"]) == embedder.model.config.hidden_size
+
+
+def some_sentences(count: int) -> list[list[str]]:
+    draw = random.Random(3)
+    return [[f"w{draw.randrange(300)}" for _ in range(draw.randrange(12))] for _ in range(count)]
+
+
+def command(folder, source, output, *more, launcher=()) -> list[str]:
+    start = [sys.executable, *launcher, "-m", "elmo_hf", "embed", "--model", folder]
+    return [*map(str, [*start, "--input", source, "--output", output, *more])]
+
+
+def run(arguments, code=0, **options) -> str:
+    done = subprocess.run(
+        arguments,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        **options,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_killed_and_shared_runs_end_with_the_same_vectors(folder, embedder, tmp_path, ending):
+    sentences = some_sentences(5000)
+    source = write(tmp_path / "text", sentences)
+    job = EmbeddingJob(embedder, tmp_path / f"whole{ending}")
+    job.finish(job.run(lines(sentences)))
+    arguments = command(folder, source, tmp_path / f"killed{ending}")
+    draw = random.Random(ending)
+    kills = 0
+    for _ in range(3):
+        process = subprocess.Popen(
+            arguments,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        before = len(list(tmp_path.glob(".killed*/*.npz")))
+        deadline = time.time() + 60
+        while time.time() < deadline and process.poll() is None:
+            if len(list(tmp_path.glob(".killed*/*.npz"))) > before:
+                break
+            time.sleep(0.02)
+        time.sleep(draw.random() / 5)
+        kills += process.poll() is None
+        kill(process)
+    assert kills >= 2
+    if not (tmp_path / f"killed{ending}").exists():
+        run(arguments)
+    # two processes, as accelerate and torchrun start them
+    shared = command(folder, source, tmp_path / f"shared{ending}")
+    pair = [
+        subprocess.Popen(
+            shared,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "RANK": str(rank), "WORLD_SIZE": "2"},
+        )
+        for rank in range(2)
+    ]
+    assert [process.wait(120) for process in pair] == [0, 0]
+    expected = read(job.output)
+    for name in ("killed", "shared"):
+        found = read(tmp_path / f"{name}{ending}")
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_path):
+    text = "".join(" ".join(words) + "\n" for words in SENTENCES)
+    (tmp_path / "text.gz").write_bytes(gzip.compress(text.encode()))
+    cli.embed(tmp_path / "gz.npy", str(tmp_path / "text.gz"), str(folder))
+    Dataset.from_list([{"words": words} for words in SENTENCES]).to_parquet(
+        str(tmp_path / "data" / "train.parquet")
+    )
+    data = {"dataset": str(tmp_path / "data"), "column": "words"}
+    cli.embed(tmp_path / "dataset.npy", model=str(folder), **data)
+    run(command(folder, "-", tmp_path / "stdin.npy"), input=text)
+    expected = embedder.embed(SENTENCES)
+    for name in ("gz", "stdin", "dataset"):
+        for one, other in zip(read(tmp_path / f"{name}.npy"), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "sentence"),
+    [
+        ("none", "out.npy", "There is no file"),
+        (".", "out.npy", "is a folder"),
+        ("empty", "out.npy", "There is no line in"),
+        ("bytes", "out.npy", "line 2: the byte 0xff is not UTF-8"),
+        ("text", "there.npy", "exists; give --overwrite"),
+        ("text", "out.txt", "should end in one of .hdf5, .h5, .parquet, .npy"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder, tmp_path, source, output, sentence):
+    write(tmp_path / "text", SENTENCES)
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "bytes").write_bytes(b"fine .\n\xff\xfe no\n")
+    (tmp_path / "there.npy").write_text("old")
+    with pytest.raises((ValueError, OSError), match=re.escape(sentence)):
+        cli.embed(tmp_path / output, str(tmp_path / source), str(folder))
+    assert (tmp_path / "there.npy").read_text() == "old"
+
+
+def test_a_line_may_be_left_out_and_a_word_may_be_long(folder, tmp_path):
+    text = tmp_path / "text"
+    text.write_bytes(b"fine .\n\xff\xfe no\nfine too .\n" + b"x" * 1_000_000 + b"\n")
+    cli.embed(tmp_path / "out.hdf5", str(text), str(folder), on_error="skip")
+    with h5py.File(tmp_path / "out.hdf5") as file:
+        assert set(file) == {"0", "2", "3", "sentence_to_index"} and file["3"].shape[1] == 1
+
+
+def test_a_full_disk_keeps_what_is_done(embedder, tmp_path, monkeypatch):
+    monkeypatch.setattr(embed_corpus, "CHUNK", 2)
+    job = EmbeddingJob(embedder, tmp_path / "out.npy")
+    save, saved = embed_corpus.Chunk.save, []
+
+    def full(self, path):
+        if len(saved) == 1:
+            raise OSError(28, "No space left on device")
+        saved.append(path)
+        save(self, path)
+
+    monkeypatch.setattr(embed_corpus.Chunk, "save", full)
+    with pytest.raises(OSError, match="No space left.*1 times 2 lines, is kept"):
+        job.run(lines(SENTENCES))
+    monkeypatch.setattr(embed_corpus.Chunk, "save", save)
+    job.finish(job.run(lines(SENTENCES)))
+    assert len(read(job.output)) == len(SENTENCES)
