@@ -27,6 +27,9 @@ th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px so
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } mark { background: none;
   color: var(--bad); font-weight: 700; } .good { color: var(--good); } .bad { color: var(--bad); }
 .wide { overflow-x: auto; }
+/* on a phone pictures keep a size at which they can be read, and slide */
+@media (max-width: 40rem) { .wide img { max-width: none; height: 19rem; }
+  .cards { display: grid; grid-template-columns: 1fr 1fr; } .card { min-width: 0; } }
 """
 
 
@@ -95,7 +98,7 @@ def cards(results: dict) -> str:
 
 def picture(folder: Path, name: str, what: str) -> str:
     data = base64.b64encode((folder / name).read_bytes()).decode()
-    return f'<img alt="{what}" src="data:image/png;base64,{data}">'
+    return f'<div class="wide"><img alt="{what}" src="data:image/png;base64,{data}"></div>'
 
 
 def mistakes(dataset: Dataset, tags: list[list[str]], sure: list[list[float]]) -> str:
@@ -162,6 +165,7 @@ def draw_learning(path: Path, history: list[dict]) -> str:
     right.legend(frameon=False)
     for axes in (left, right):
         axes.grid(alpha=0.3)
+        axes.locator_params(axis="x", integer=True)
     return save(figure, path)
 
 
