@@ -111,6 +111,10 @@ class ElmoPacking:
         order, nobody = everyone[:batch], everyone[:0]
         return cls([batch] * steps, order, everyone, everyone, everyone, everyone, nobody, nobody)
 
+    def join(self, forward: torch.Tensor, backward: torch.Tensor) -> torch.Tensor:
+        """Both directions' streams side by side, as a forward stream."""
+        return torch.cat([forward, backward[self.reverse.to(backward.device)]], dim=-1)
+
     def unpack(
         self, stream: torch.Tensor, grid_shape: torch.Size, boundaries: bool
     ) -> torch.Tensor:
@@ -147,6 +151,11 @@ def distinct_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     if torch.equal(distinct[number], rows):
         return distinct, number
     return rows, everyone
+
+
+def take(rows: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """`rows[index]`, with a cheaper gradient."""
+    return nn.functional.embedding(index, rows)
 
 
 class ElmoLinear(nn.Linear):
@@ -239,7 +248,7 @@ class ElmoTokenEncoder(nn.Module):
         else:
             biases = [cast(torch.Tensor, conv.bias) for conv in self.convolutions]
             pooled = self.activation(pool_characters(tables, biases, VOCAB_SIZE, groups))
-        return self.project(pooled[order.argsort()])
+        return self.project(take(pooled, order.argsort()))
 
     def encode_embedded(self, embedded: torch.Tensor) -> torch.Tensor:
         """The same from embedded characters, (words, characters, char_embedding_size)."""
@@ -369,7 +378,7 @@ class ElmoLayer(GradientCheckpointingLayer):
             # a mask for every token, not one for every distinct word; the skip connection adds what
             # is left, as in bilm-tf
             forward_rows, backward_rows = (
-                self.dropout(rows if index is None else rows[index])
+                self.dropout(rows if index is None else take(rows, index))
                 for rows, index in zip((forward_rows, backward_rows), places, strict=True)
             )
             places = (None, None)
@@ -421,7 +430,8 @@ class ElmoLayer(GradientCheckpointingLayer):
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """The same for both directions, in training."""
         streams = [
-            some if index is None else some[index] for some, index in zip(rows, places, strict=True)
+            some if index is None else take(some, index)
+            for some, index in zip(rows, places, strict=True)
         ]
         clips = (self.forward_cell.cell_clip, self.forward_cell.projection_clip)
         return BothDirections.apply(

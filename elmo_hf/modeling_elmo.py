@@ -326,14 +326,18 @@ class ElmoModel(ElmoPreTrainedModel):
     ) -> tuple[list[torch.Tensor], ElmoState]:
         """The same from vectors, and which of them each live word, `<S>` and `</S>` has."""
         places = (number[packing.tokens], number[packing.tokens[packing.reverse]])
-        return self.run_layers(rows, places, packing, state)
+        streams, new_state = self.run_layers(rows, places, packing, state)
+        tokens = (rows[places[0]], rows[places[1]])
+        # with a `device_map` the layers may lie on several devices
+        layers = [packing.join(*pair).to(rows.device) for pair in (tokens, *streams)]
+        return layers, new_state
 
     def read_streams(
         self, forward_ids: torch.Tensor, backward_ids: torch.Tensor, state: ElmoState | None
-    ) -> tuple[torch.Tensor, ElmoState]:
+    ) -> tuple[tuple[torch.Tensor, torch.Tensor], ElmoState]:
         """
         The top layer of two packed streams, each (batch, steps, characters) in its own reading
-        order, with the boundary rows inside: (steps * batch, hidden_size), time steps first.
+        order, with the boundary rows inside: (steps * batch, projection_size), time steps first.
         """
         for ids in (forward_ids, backward_ids):
             self.check_shape(ids, dimensions=3)
@@ -342,8 +346,8 @@ class ElmoModel(ElmoPreTrainedModel):
         both = torch.cat([ids.transpose(0, 1).flatten(0, 1) for ids in (forward_ids, backward_ids)])
         distinct, number = distinct_rows(both)
         places = (number[: batch * steps], number[batch * steps :])
-        layers, state = self.run_layers(self.token_encoder(distinct), places, packing, state)
-        return layers[-1], state
+        streams, state = self.run_layers(self.token_encoder(distinct), places, packing, state)
+        return streams[-1], state
 
     def check_shape(self, given: torch.Tensor, dimensions: int):
         characters = self.config.max_characters_per_token
@@ -377,11 +381,12 @@ class ElmoModel(ElmoPreTrainedModel):
         places: tuple[torch.Tensor | None, torch.Tensor | None],
         packing: ElmoPacking,
         state: ElmoState | None,
-    ) -> tuple[list[torch.Tensor], ElmoState]:
-        """All layers, each (tokens, hidden_size) as a forward stream, and the state after them."""
-        layers = [torch.cat([rows[places[0]], rows[places[1]][packing.reverse]], dim=-1)]
-        new_outputs, new_cells = [], []
-        device = rows.device
+    ) -> tuple[list[tuple[torch.Tensor, torch.Tensor]], ElmoState]:
+        """
+        The two streams of each layer, (tokens, projection_size) in their reading order, and the
+        state after them.
+        """
+        streams, new_outputs, new_cells = [], [], []
         forward, backward = rows, rows
         for index, layer in enumerate(self.layers):
             start = self.layer_state(state, index, packing)
@@ -390,16 +395,14 @@ class ElmoModel(ElmoPreTrainedModel):
             )
             # from here on the rows are streams themselves
             places = (None, None)
-            # with a `device_map` the layers may lie on several devices
-            backward_turned = backward[packing.reverse.to(backward.device)]
-            layers.append(torch.cat([forward, backward_turned], dim=-1).to(device))
-            new_outputs.append(outputs.to(device))
-            new_cells.append(cells.to(device))
+            streams.append((forward, backward))
+            new_outputs.append(outputs.to(rows.device))
+            new_cells.append(cells.to(rows.device))
         restore = packing.order.argsort()
         outputs, cells = (
             torch.stack(parts).movedim(2, 0)[restore] for parts in (new_outputs, new_cells)
         )
-        return layers, ElmoState(outputs, cells)
+        return streams, ElmoState(outputs, cells)
 
     def layer_state(
         self, state: ElmoState | None, index: int, packing: ElmoPacking
@@ -508,10 +511,10 @@ class ElmoForPreTraining(ElmoPreTrainedModel):
             )
         if labels is None or labels_backward is None:
             raise ValueError("Streams need both `labels` and `labels_backward`.")
-        hidden, new_state = self.elmo.read_streams(input_ids, input_ids_backward, state)
+        streams, new_state = self.elmo.read_streams(input_ids, input_ids_backward, state)
         # time steps first, as the streams lie
         targets = (labels.T.flatten(), labels_backward.T.flatten())
-        losses = self.mean_losses(zip(hidden.chunk(2, dim=-1), targets, strict=True))
+        losses = self.mean_losses(zip(streams, targets, strict=True))
         return pretraining_output(losses, new_state)
 
     def mean_losses(self, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
