@@ -21,17 +21,18 @@ def snippets(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
 
 
-def test_readme_snippets_print_what_their_comments_say(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("name", ["README.md", "docs/moving.md"])
+def test_snippets_print_what_their_comments_say(name, tmp_path, monkeypatch, capsys):
     """The model of the snippets is as wide as the original, but its inside is kept small."""
     monkeypatch.chdir(tmp_path)
     config = ElmoConfig(cell_size=8, char_filters=[[1, 4]], num_highway_layers=0)
     ElmoModel(config).save_pretrained("my-elmo")
     ElmoTokenizer().save_pretrained("my-elmo")
-    code = "\n".join(snippets(ROOT / "README.md", "python"))
+    code = "\n".join(snippets(ROOT / name, "python"))
     capsys.readouterr()
-    exec(compile(code, "README.md", "exec"), {})
+    exec(compile(code, name, "exec"), {})
     promised = re.findall(r"print\(.*\)\s+# (\(.*?\)|\d+)", code)
-    assert capsys.readouterr().out.splitlines() == promised and len(promised) == 3
+    assert capsys.readouterr().out.splitlines() == promised and len(promised) >= 2
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
