@@ -50,7 +50,7 @@ class Chunk(NamedTuple):
     def save(self, path: Path) -> None:
         """There whole or not at all."""
         building = path.with_suffix(".part")
-        text = np.frombuffer("\n".join(self.sentences).encode(), np.uint8)
+        text = np.frombuffer(json.dumps(self.sentences).encode(), np.uint8)
         with building.open("wb") as file:
             np.savez(
                 file, numbers=self.numbers, text=text, lengths=self.lengths, values=self.values
@@ -60,8 +60,7 @@ class Chunk(NamedTuple):
     @classmethod
     def load(cls, path: Path) -> "Chunk":
         with np.load(path) as saved:
-            text = saved["text"].tobytes().decode()
-            sentences = text.split("\n") if len(saved["numbers"]) else []
+            sentences = json.loads(saved["text"].tobytes())
             return cls(saved["numbers"], sentences, saved["lengths"], saved["values"])
 
     def arrays(self) -> Iterator[np.ndarray]:
@@ -160,7 +159,7 @@ class EmbeddingJob:
 
     def clean(self) -> None:
         """Drops the chunks."""
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
     def told(self) -> Iterator[None]:

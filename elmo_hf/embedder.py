@@ -46,6 +46,7 @@ class WordCache:
         markers = (BEGIN_SENTENCE, END_SENTENCE)
         self.vectors = self.encode(torch.tensor([boundary_row(m, width) for m in markers]))
 
+    @torch.inference_mode()
     def encode(self, rows: torch.Tensor) -> torch.Tensor:
         return self.model.token_encoder(rows.to(self.model.device))
 
@@ -110,8 +111,7 @@ class ElmoEmbedder:
             # as AllenNLP's
             boundary_words=True,
         )
-        with torch.inference_mode():
-            self.words = WordCache(self.model, tokenizer)
+        self.words = WordCache(self.model, tokenizer)
 
     def embed(
         self,

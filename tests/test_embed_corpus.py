@@ -192,14 +192,15 @@ def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_p
     text = "".join(" ".join(words) + "\n" for words in SENTENCES)
     (tmp_path / "text.gz").write_bytes(gzip.compress(text.encode()))
     cli.embed(tmp_path / "gz.npy", str(tmp_path / "text.gz"), str(folder))
-    Dataset.from_list([{"words": words} for words in SENTENCES]).to_parquet(
+    odd = [*SENTENCES, ["a\nword", "two words"]]
+    Dataset.from_list([{"words": words} for words in odd]).to_parquet(
         str(tmp_path / "data" / "train.parquet")
     )
     data = {"dataset": str(tmp_path / "data"), "column": "words"}
     cli.embed(tmp_path / "dataset.npy", model=str(folder), **data)
     run(command(folder, "-", tmp_path / "stdin.npy"), input=text)
-    expected = embedder.embed(SENTENCES)
-    for name in ("gz", "stdin", "dataset"):
+    for name, sentences in (("gz", SENTENCES), ("stdin", SENTENCES), ("dataset", odd)):
+        expected = embedder.embed(sentences)
         for one, other in zip(read(tmp_path / f"{name}.npy"), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
