@@ -23,12 +23,13 @@ def start(
     machines: int = 1,
     rank: int = 0,
     port: int = 0,
+    **environment: str,
 ) -> subprocess.Popen:
     """
     On a CPU, one thread a process; several processes through accelerate's launcher, which every
     machine starts for itself.
     """
-    settings = {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    settings = {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", **environment}
     launcher = [sys.executable]
     if processes > 1:
         launcher += ["-m", "accelerate.commands.launch", "--multi_gpu"]

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset, load_dataset
-from launch import kill
 from tiny import tiny_config
 
 from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer, cli, embed_corpus
@@ -128,35 +127,34 @@ def command(folder, source, output, *more, launcher=()) -> list[str]:
     return [*map(str, [*start, "--input", source, "--output", output, *more])]
 
 
-def run(arguments, code=0, **options) -> str:
-    done = subprocess.run(
+def begin(arguments, **environment) -> subprocess.Popen:
+    settings = {"OMP_NUM_THREADS": "1", **environment}
+    return subprocess.Popen(
         arguments,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        **options,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | settings,
     )
-    assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
+
+
+def run(arguments, **options) -> None:
+    settings = {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, env=os.environ | settings, **options
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("ending", FORMATS)
-def test_killed_and_shared_runs_end_with_the_same_vectors(folder, embedder, tmp_path, ending):
-    sentences = some_sentences(5000)
-    source = write(tmp_path / "text", sentences)
-    job = EmbeddingJob(embedder, tmp_path / f"whole{ending}")
-    job.finish(job.run(lines(sentences)))
-    arguments = command(folder, source, tmp_path / f"killed{ending}")
+def test_killed_and_shared_runs_end_with_the_same_vectors(folder, tmp_path, ending):
+    source = write(tmp_path / "text", some_sentences(20_000))
+    run(command(folder, source, tmp_path / f"whole{ending}"))
+    killed = command(folder, source, tmp_path / f"killed{ending}")
     draw = random.Random(ending)
     kills = 0
     for _ in range(3):
-        process = subprocess.Popen(
-            arguments,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )
         before = len(list(tmp_path.glob(".killed*/*.npz")))
+        process = begin(killed)
         deadline = time.time() + 60
         while time.time() < deadline and process.poll() is None:
             if len(list(tmp_path.glob(".killed*/*.npz"))) > before:
@@ -164,23 +162,17 @@ def test_killed_and_shared_runs_end_with_the_same_vectors(folder, embedder, tmp_
             time.sleep(0.02)
         time.sleep(draw.random() / 5)
         kills += process.poll() is None
-        kill(process)
+        process.kill()
+        process.wait()
     assert kills >= 2
     if not (tmp_path / f"killed{ending}").exists():
-        run(arguments)
+        run(killed)
     # two processes, as accelerate and torchrun start them
     shared = command(folder, source, tmp_path / f"shared{ending}")
-    pair = [
-        subprocess.Popen(
-            shared,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "RANK": str(rank), "WORLD_SIZE": "2"},
-        )
-        for rank in range(2)
-    ]
+    pair = [begin(shared, RANK=str(rank), WORLD_SIZE="2") for rank in range(2)]
     assert [process.wait(120) for process in pair] == [0, 0]
-    expected = read(job.output)
+    expected = read(tmp_path / f"whole{ending}")
+    assert len(expected) == 20_000
     for name in ("killed", "shared"):
         found = read(tmp_path / f"{name}{ending}")
         assert len(found) == len(expected)
