@@ -23,11 +23,15 @@ class Batches:
         self.dataset, self.tokenizer, self.cache = dataset, tokenizer, cache
         self.lengths = [len(tokens) for tokens in dataset["tokens"]]
         self.needs_ids = cache is None or has_word_vectors
+        # what a batch is made of, fetched in one go
+        self.columns = dataset.select_columns(
+            ["labels", "tokens"] if self.needs_ids else ["labels"]
+        )
 
     def collate(self, numbers: list[int]) -> dict[str, torch.Tensor]:
-        rows = [self.dataset[number] for number in numbers]
+        rows = self.columns[numbers]
         padded = torch.nn.utils.rnn.pad_sequence
-        labels = [torch.tensor(row["labels"]) for row in rows]
+        labels = [torch.tensor(some) for some in rows["labels"]]
         batch = {
             "numbers": torch.tensor(numbers),
             "labels": padded(labels, batch_first=True, padding_value=-100),
@@ -37,9 +41,8 @@ class Batches:
             layers = [self.cache.layers(number) for number in numbers]
             batch["layers"] = padded(layers, batch_first=True)
         if self.needs_ids:
-            words = [row["tokens"] for row in rows]
             encoded = self.tokenizer(
-                words, is_split_into_words=True, padding=True, return_tensors="pt"
+                rows["tokens"], is_split_into_words=True, padding=True, return_tensors="pt"
             )
             batch["input_ids"] = encoded["input_ids"]
         return batch
