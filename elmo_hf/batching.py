@@ -1,7 +1,11 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Sentences of about one length go together: little padding, and a bound on memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 
 def batches_by_length(
@@ -21,3 +25,22 @@ def batches_by_length(
         batch.append(number)
     if batch:
         yield batch
+
+
+def map_by_length(
+    work: Callable[[list[Sequence[str]]], Iterable[Result]],
+    sentences: Iterable[Sequence[str]],
+    window: int,
+    budget: int,
+) -> Iterator[Result]:
+    """
+    What `work` makes of batches of sentences, one by one in the sentences' order: those of a window
+    are batched by length, so that any number of sentences takes bounded memory.
+    """
+    rest = iter(sentences)
+    while some := list(islice(rest, window)):
+        done: dict[int, Result] = {}
+        for batch in batches_by_length([len(words) for words in some], budget):
+            results = work([some[number] for number in batch])
+            done.update(zip(batch, results, strict=True))
+        yield from (done[number] for number in range(len(some)))

@@ -215,7 +215,7 @@ def open_lines(
         [path] = find_files(source)
         total = None if path.suffix == ".gz" else path.stat().st_size
         with open_text(path) as file:
-            yield read_lines(file, repr(source), on_error), total
+            yield read_lines(file, source, on_error), total
 
 
 def read_words(file: Path | None) -> Iterator[list[str]]:

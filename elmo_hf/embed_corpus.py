@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from torch import nn
 from tqdm.auto import tqdm
 
 from .embedder import ElmoEmbedder
-from .modeling_elmo import ElmoModel
+from .lm_corpus import decode
 
 # lines; the embedder sorts those of a window by length
 CHUNK = 1024
@@ -176,8 +177,9 @@ class EmbeddingJob:
             ) from error
 
 
-def add_weights(key: Any, model: ElmoModel) -> None:
-    for name, weight in model.state_dict().items():
+def add_weights(key: Any, module: nn.Module) -> None:
+    """Adds a module's weights to a hash."""
+    for name, weight in module.state_dict().items():
         key.update(name.encode())
         key.update(memoryview(weight.detach().float().cpu().contiguous().numpy()).cast("B"))
 
@@ -197,14 +199,13 @@ def read_lines(source: BinaryIO, name: str, on_error: str = "stop") -> Iterator[
     """The lines of a text; one that is not UTF-8 stops it, or is reported and left out."""
     for number, raw in enumerate(source):
         try:
-            yield Line(number, raw.decode("utf-8").split(), len(raw))
-        except UnicodeDecodeError as error:
-            sentence = f"{name}, line {number + 1}: the byte 0x{raw[error.start]:02x} is not UTF-8"
+            words = decode(raw, name, number + 1).split()
+        except ValueError as error:
             if on_error == "stop":
-                raise ValueError(
-                    f"{sentence}; convert the text to UTF-8, or give --on-error skip."
-                ) from error
-            tqdm.write(f"{sentence}; the line is left out.", file=sys.stderr)
+                raise ValueError(f"{error} Or leave it out by --on-error skip.") from error
+            tqdm.write(f"{error} The line is left out.", file=sys.stderr)
+            continue
+        yield Line(number, words, len(raw))
 
 
 def dataset_lines(name: str, split: str, column: str) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 """Vectors for running text: sentences in, arrays out, in their order and in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from .batching import batches_by_length
+from .batching import map_by_length
 from .characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
 from .fast_inference import FastCopy
 from .layers_elmo import ElmoPacking, normalize
@@ -144,10 +144,12 @@ class ElmoEmbedder:
     ) -> Iterator[np.ndarray]:
         """The same one by one, for any number of sentences."""
         choice = self.check(layers, pooling)
-        rest = iter(sentences)
-        while window := list(islice(rest, WINDOW)):
-            for array in self._embed_window(window, choice, pooling):
-                yield array.astype(dtype, copy=False)
+
+        def work(batch: list[Sequence[str]]) -> list[np.ndarray]:
+            return self._embed_batch(batch, choice, pooling)
+
+        for array in map_by_length(work, sentences, WINDOW, WORDS_AT_ONCE):
+            yield array.astype(dtype, copy=False)
 
     def check(self, layers: str | int, pooling: str) -> str | int:
         """The choice of layers, if there are such layers and such a pooling."""
@@ -158,17 +160,6 @@ class ElmoEmbedder:
         if pooling not in POOLINGS:
             raise ValueError(f"`pooling` is {pooling!r} but must be one of {', '.join(POOLINGS)}.")
         return int(layers) if str(layers).isdigit() else layers
-
-    def _embed_window(
-        self, sentences: list[Sequence[str]], layers: str | int, pooling: str
-    ) -> list[np.ndarray]:
-        lengths = [len(words) for words in sentences]
-        result: list[np.ndarray] = [np.empty(0) for _ in sentences]
-        for batch in batches_by_length(lengths, WORDS_AT_ONCE):
-            arrays = self._embed_batch([sentences[number] for number in batch], layers, pooling)
-            for number, array in zip(batch, arrays, strict=True):
-                result[number] = array
-        return result
 
     def _embed_batch(
         self, sentences: list[Sequence[str]], layers: str | int, pooling: str

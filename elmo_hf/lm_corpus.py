@@ -168,7 +168,7 @@ def open_text(file: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb"))
 
 
-def decode(line: bytes, file: Path, number: int) -> str:
+def decode(line: bytes, file: Path | str, number: int) -> str:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,13 +1,12 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Tags for running text: sentences in, sentences out, in their order and in bounded memory."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import torch
 
-from .batching import batches_by_length
+from .batching import map_by_length
 from .configuration_elmo import ElmoConfig
 from .modeling_elmo import ElmoForTokenClassification
 from .tokenization_elmo import ElmoTokenizer
@@ -40,24 +39,17 @@ class ElmoTagger:
         self.tokenizer = ElmoTokenizer.from_pretrained(name_or_path)
         self.labels = cast(dict[int, str], model.config.id2label)
 
-    def tag(self, sentences: Iterable[list[str]]) -> Iterator[TaggedSentence]:
+    def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedSentence]:
         """Tags sentences of split words, however many they are."""
-        rest = iter(sentences)
-        while window := list(islice(rest, WINDOW)):
-            yield from self._tag_window(window)
+        return map_by_length(self._tag_batch, sentences, WINDOW, WORDS_AT_ONCE)
 
-    def _tag_window(self, sentences: list[list[str]]) -> list[TaggedSentence]:
-        result = [TaggedSentence([], [], []) for _ in sentences]
-        filled = [number for number, words in enumerate(sentences) if words]
-        lengths = [len(words) for words in sentences]
-        for batch in batches_by_length(lengths, WORDS_AT_ONCE, filled):
-            tagged = self._tag_batch([sentences[number] for number in batch])
-            for number, sentence in zip(batch, tagged, strict=True):
-                result[number] = sentence
-        return result
+    def _tag_batch(self, sentences: list[Sequence[str]]) -> list[TaggedSentence]:
+        filled = [list(words) for words in sentences if words]
+        tagged = iter(self._tag_filled(filled) if filled else [])
+        return [next(tagged) if words else TaggedSentence([], [], []) for words in sentences]
 
     @torch.inference_mode()
-    def _tag_batch(self, sentences: list[list[str]]) -> list[TaggedSentence]:
+    def _tag_filled(self, sentences: list[list[str]]) -> list[TaggedSentence]:
         batch = self.tokenizer(
             sentences, is_split_into_words=True, padding=True, return_tensors="pt"
         )

@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 
 from elmo_hf import ElmoModel, ElmoTokenizer
 from elmo_hf.batching import batches_by_length
+from elmo_hf.embed_corpus import add_weights
 
 # sentences that are read, written and marked as done together
 CHUNK = 256
@@ -103,10 +104,7 @@ def key_of(model: ElmoModel, dataset: Dataset) -> str:
     """A hash of the biLM and of the words it reads."""
     key = hashlib.sha256()
     for part in (model.token_encoder, model.layers):
-        for name, weight in part.state_dict().items():
-            key.update(
-                name.encode() + weight.cpu().contiguous().view(torch.uint8).numpy().tobytes()
-            )
+        add_weights(key, part)
     for tokens in dataset["tokens"]:
         key.update(json.dumps(tokens).encode())
     return key.hexdigest()[:16]
