@@ -205,11 +205,8 @@ class ElmoEmbedder:
         if layers == "mix":
             if not self.model.mixes:
                 raise ValueError(f"This model has no mix, only {self.model.output_layer!r}.")
-            normal = normalize(streams) if self.model.config.mix_layer_norm else streams
-            return self.model.mixes[0](normal)
-        if layers == "mean":
-            return torch.stack(streams).mean(dim=0)
-        return streams[-1] if layers == "top" else streams[int(layers)]
+            streams = normalize(streams) if self.model.config.mix_layer_norm else streams
+        return self.model.combine(streams, layers)[0]
 
     def embed_sentence(self, sentence: Sequence[str]) -> np.ndarray:
         """All layers of one sentence, (layers, words, size)."""

@@ -419,15 +419,15 @@ class ElmoModel(ElmoPreTrainedModel):
 
     def represent(self, layers: list[torch.Tensor]) -> torch.Tensor:
         """All representations, (batch, words, num_output_representations, hidden_size)."""
-        return self.dropout(torch.stack(self.combine(layers), dim=2))
+        return self.dropout(torch.stack(self.combine(layers, self.output_layer), dim=2))
 
-    def combine(self, layers: list[torch.Tensor]) -> list[torch.Tensor]:
-        """The representations that `config.output_layer` asks for."""
-        if self.output_layer == "mix":
+    def combine(self, layers: list[torch.Tensor], wanted: str | int) -> list[torch.Tensor]:
+        """Representations: every mix, or one that is `mean`, `top` or the number of a layer."""
+        if wanted == "mix":
             return [mix(layers) for mix in self.mixes]
-        if self.output_layer == "mean":
+        if wanted == "mean":
             return [torch.stack(layers).mean(dim=0)]
-        return [layers[-1] if self.output_layer == "top" else layers[cast(int, self.output_layer)]]
+        return [layers[-1] if wanted == "top" else layers[cast(int, wanted)]]
 
     @torch.no_grad()
     def warm_state(self, tolerance: float = 1e-6, max_rounds: int = 1000) -> ElmoState:
