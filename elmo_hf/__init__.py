@@ -8,6 +8,7 @@ from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
 )
+from transformers.pipelines import PIPELINE_REGISTRY
 
 from ._version import __version__
 from .configuration_elmo import ElmoConfig
@@ -20,6 +21,7 @@ from .modeling_elmo import (
     ElmoPreTrainedModel,
     ElmoState,
 )
+from .pipeline_elmo import ElmoTokenClassificationPipeline
 from .tagger import ElmoTagger
 from .tokenization_elmo import ElmoTokenizer
 from .word_vocabulary import WordVocabulary
@@ -32,6 +34,10 @@ AutoModelForTokenClassification.register(ElmoConfig, ElmoForTokenClassification,
 AutoModelForSequenceClassification.register(
     ElmoConfig, ElmoForSequenceClassification, exist_ok=True
 )
+# for all models: those whose words have numbers it serves as before
+PIPELINE_REGISTRY.supported_tasks["token-classification"]["impl"] = ElmoTokenClassificationPipeline
+# a published model names a pipeline of its own, for who has not installed it
+ElmoConfig.custom_pipelines = property(lambda self: {}, lambda self, value: None)  # type: ignore
 
 __all__ = [
     "ElmoConfig",
@@ -43,6 +49,7 @@ __all__ = [
     "ElmoPreTrainedModel",
     "ElmoState",
     "ElmoTagger",
+    "ElmoTokenClassificationPipeline",
     "ElmoTokenizer",
     "WordVocabulary",
     "__version__",

@@ -19,20 +19,31 @@ AUTO_CLASSES = {
     "AutoModelForSequenceClassification": "modeling_elmo.ElmoForSequenceClassification",
     "AutoModelForTokenClassification": "modeling_elmo.ElmoForTokenClassification",
 }
+# for `pipeline(...)`
+PIPELINES = {
+    "token-classification": {
+        "impl": "pipeline_elmo.ElmoTokenClassificationPipeline",
+        "pt": ["AutoModelForTokenClassification"],
+    }
+}
 AUTO_TOKENIZER = {"AutoTokenizer": ["tokenization_elmo.ElmoTokenizer", None]}
 
 
 def add_code(folder: str | Path) -> None:
     """Puts the modules of all Auto classes into a model folder, and says so in its files."""
     here, folder = Path(__file__).parent, Path(folder)
-    for name in ("configuration_elmo", "modeling_elmo", "tokenization_elmo"):
+    for name in ("configuration_elmo", "modeling_elmo", "tokenization_elmo", "pipeline_elmo"):
         module = here / f"{name}.py"
         for source in (module, *map(Path, get_relative_import_files(module))):
             shutil.copyfile(source, folder / source.name)
-    for name, classes in (("config", AUTO_CLASSES), ("tokenizer_config", AUTO_TOKENIZER)):
+    additions = {
+        "config": {"auto_map": AUTO_CLASSES, "custom_pipelines": PIPELINES},
+        "tokenizer_config": {"auto_map": AUTO_TOKENIZER},
+    }
+    for name, more in additions.items():
         file = folder / f"{name}.json"
         if file.exists():
-            settings = json.loads(file.read_text(encoding="utf-8")) | {"auto_map": classes}
+            settings = json.loads(file.read_text(encoding="utf-8")) | more
             # a link of the folder's own is replaced, never written through
             file.unlink()
             file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")

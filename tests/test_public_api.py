@@ -19,6 +19,7 @@ PUBLIC_NAMES = [
     "ElmoPreTrainedModel",
     "ElmoState",
     "ElmoTagger",
+    "ElmoTokenClassificationPipeline",
     "ElmoTokenizer",
     "WordVocabulary",
     "__version__",
