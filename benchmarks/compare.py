@@ -23,13 +23,15 @@ import numpy as np
 OURS = [sys.executable, str(Path(__file__).parent / "ours.py")]
 TOLERANCE = 1e-4  # max|a - b| / max|b| over a layer of a sentence
 
-# case: (command, batch, what is different about our run)
+# case: (command, batch, what is different about our run); a corpus we batch as we like
 CASES = {
     "batch 1": ("embed", 1, []),
     "batch 32": ("embed", 32, []),
     "batch 32, plain": ("embed", 32, ["--plain"]),
     "batch 32, sorted": ("embed", 32, ["--sort"]),
     "batch 128": ("embed", 128, []),
+    "corpus, theirs 32": ("corpus", 32, []),
+    "corpus, theirs 128": ("corpus", 128, []),
     "train, batch 32": ("train", 32, []),
 }
 
@@ -82,7 +84,8 @@ def measure(args, name: str, case: str) -> dict:
     sides = {"elmo_hf": [*OURS, command, "--model", args.models / name, *text, *options]}
     if args.peer:
         for peer in ["allennlp"] + ["simple_elmo"] * (case == "batch 32"):
-            sides[peer] = [args.peer, peer, command, "--model", args.weights / name, *text]
+            theirs = "embed" if command == "corpus" else command
+            sides[peer] = [args.peer, peer, theirs, "--model", args.weights / name, *text]
     return alternate(sides, args.rounds)
 
 
