@@ -179,8 +179,10 @@ class ElmoLinear(nn.Linear):
         self.packed = pack(self.weight) if wanted else None
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        packed = usable(self.packed, self.weight) if len(input) < PackedWeight.MANY_ROWS else None
-        return super().forward(input) if packed is None else packed.matrix(input, self.bias)
+        packed = usable(self.packed, self.weight)
+        if packed is None or len(input) >= PackedWeight.MANY_ROWS:
+            return super().forward(input)
+        return packed.matrix(input, self.bias)
 
 
 def has_hooks(module: nn.Module) -> bool:
