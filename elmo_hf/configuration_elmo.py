@@ -81,8 +81,9 @@ class ElmoConfig(PreTrainedConfig):
     """
 
     model_type = "elmo"
-    # Carried states are for the caller's next call, not for an evaluation loop to gather.
-    keys_to_ignore_at_inference = ("state",)
+    # Carried states are for the caller's next call, not for an evaluation loop to gather. It is a
+    # list, or Trainer could not add to it.
+    keys_to_ignore_at_inference = ["state"]
 
     vocab_size: int = VOCAB_SIZE
     char_embedding_size: int = 16
