@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := outputs/demo
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test test-ecosystem lint format clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -13,19 +13,30 @@ help:  ## show this list
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: .venv/.installed  ## convert a small model, embed a word in two senses, train a tagger
-	$(BIN)/python examples/random_model.py --output_dir $(DEMO)/untrained
-	$(BIN)/elmo-hf export $(DEMO)/untrained --output_dir $(DEMO)/hdf5 --overwrite
+LAUNCH := $(BIN)/accelerate launch --num_processes 1 --num_machines 1 --mixed_precision no \
+	--dynamo_backend no
+demo: .venv/.installed  ## embed a word in two senses, convert both ways, train a tagger, tag
+	$(BIN)/python examples/embed_sentences.py
+	$(BIN)/elmo-hf export carried --output_dir $(DEMO)/hdf5 --overwrite
 	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output_dir $(DEMO)/elmo --overwrite
-	$(BIN)/python examples/embed_sentences.py --model_name_or_path $(DEMO)/elmo
-	$(BIN)/accelerate launch --num_processes 1 --num_machines 1 --mixed_precision no \
-		--dynamo_backend no examples/run_pos.py --model_name_or_path $(DEMO)/elmo \
-		--output_dir $(DEMO)/tagger
+	$(BIN)/python examples/random_model.py --output_dir $(DEMO)/untrained
+	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/untrained \
+		--output_dir $(DEMO)/tagger-on-an-untrained-biLM
+	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/elmo --output_dir $(DEMO)/tagger
 	echo "Will you book the book ?" | $(BIN)/elmo-hf tag --model $(DEMO)/tagger
+	$(BIN)/python examples/tagging_table.py $(DEMO)/tagger-on-an-untrained-biLM $(DEMO)/tagger
+	@echo "Look at $(DEMO)/tagger/report.html"
 
 test: .venv/.installed  ## fetch the reference material and run all tests
 	$(BIN)/python tests/references.py
 	$(BIN)/python -m pytest
+
+.venv/.ecosystem: .venv/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ecosystem]'
+	touch $@
+
+test-ecosystem: .venv/.ecosystem  ## install the other libraries we work with, and test with them
+	$(BIN)/python -m pytest -o addopts=--strict-markers tests/ecosystem
 
 lint: .venv/.installed  ## check style and types
 	$(BIN)/ruff check .

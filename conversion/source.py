@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple, cast
 
 from elmo_hf import ElmoModel
+from elmo_hf.carried import find_model
 
 # files that give another format away, and what to call it
 OTHER_FORMATS = {
@@ -151,7 +152,7 @@ def _download(repository: str) -> Path:
 def load_elmo(model: str) -> ElmoModel:
     """The biLM of a folder or Hub repository, whatever head it was saved with."""
     try:
-        return ElmoModel.from_pretrained(model).eval()
+        return ElmoModel.from_pretrained(find_model(model)).eval()
     except OSError as error:
         raise OSError(
             f"{model!r} is no ELMo folder, and the Hub did not give it: {error}"

@@ -11,6 +11,7 @@ from transformers import (
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from ._version import __version__
+from .carried import carried_model, carried_tagger
 from .configuration_elmo import ElmoConfig
 from .embedder import ElmoEmbedder, batch_to_ids
 from .modeling_elmo import (
@@ -54,4 +55,6 @@ __all__ = [
     "WordVocabulary",
     "__version__",
     "batch_to_ids",
+    "carried_model",
+    "carried_tagger",
 ]

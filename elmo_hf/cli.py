@@ -12,13 +12,16 @@ from typing import Annotated
 import typer
 from torch.nn import Module
 from tqdm.auto import tqdm
+from transformers.utils import logging
 
+from elmo_hf.carried import CARRIED, find_model
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.source import load_elmo
 from elmo_hf.embed_corpus import EmbeddingJob, Line, dataset_lines, read_lines
 from elmo_hf.embedder import ElmoEmbedder
 from elmo_hf.lm_corpus import Corpus, decode, find_files, open_text
+from elmo_hf.onnx_export import export_onnx
 from elmo_hf.publish import publish
 from elmo_hf.tagger import ElmoTagger
 from elmo_hf.word_vocabulary import WordVocabulary
@@ -27,12 +30,13 @@ app = typer.Typer(
     name="elmo-hf",
     no_args_is_help=True,
     add_completion=False,
-    help="ELMo as a Hugging Face model: convert published weights, tag text, take weights back.",
+    help="ELMo as a Hugging Face model: convert published weights, embed and tag text, take "
+    "weights back. A small English model is inside; its name is carried.",
 )
 
 
 def info(
-    model: Annotated[str, typer.Argument(help="An ELMo folder or Hub repository.")],
+    model: Annotated[str, typer.Argument(help="An ELMo folder or Hub name.")] = CARRIED,
 ) -> None:
     """Print a model's sizes, layers, parameters and provenance."""
     loaded = load_elmo(model)
@@ -93,12 +97,12 @@ def vocab(
 
 
 def push(
-    folder: Annotated[Path, typer.Argument(help="A model folder.")],
+    folder: Annotated[str, typer.Argument(help="A model folder.")],
     repo: Annotated[str, typer.Argument(help="The Hub repository, as in me/elmo-pos.")],
     private: Annotated[bool, typer.Option("--private", help="Only for you.")] = False,
 ) -> None:
     """Put a model on the Hub: weights, tokenizer, card, and code for those without elmo_hf."""
-    print(f"pushed to {publish(folder, repo, private)}")
+    print(f"pushed to {publish(find_model(folder), repo, private)}")
 
 
 def tag(
@@ -106,15 +110,15 @@ def tag(
         Path | None,
         typer.Argument(help="Text, one tokenised sentence a line; by default standard input."),
     ] = None,
-    model: Annotated[str, typer.Option("--model", help="A tagger: a folder or a Hub name.")] = "",
+    model: Annotated[
+        str, typer.Option("--model", help="A tagger: a folder or a Hub name.")
+    ] = CARRIED,
     style: Annotated[
         str | None,
         typer.Option("--format", help="conllu or colour; by default colour in a terminal."),
     ] = None,
 ) -> None:
     """Tag text: CoNLL-U, or a coloured line a sentence."""
-    if not model:
-        raise ValueError("Name a tagger, as in elmo-hf tag --model my-tagger text.txt.")
     style = style or ("colour" if sys.stdout.isatty() else "conllu")
     if style not in ("conllu", "colour"):
         raise ValueError(f"--format is {style!r} but must be conllu or colour.")
@@ -142,7 +146,7 @@ def embed(
             "--input", help="Text, one tokenised sentence a line; .gz too; - is standard input."
         ),
     ] = "-",
-    model: Annotated[str, typer.Option("--model", help="An ELMo folder or Hub name.")] = "",
+    model: Annotated[str, typer.Option("--model", help="An ELMo folder or Hub name.")] = CARRIED,
     layers: Annotated[
         str, typer.Option("--layers", help="all, mix, top, mean, or the number of a layer.")
     ] = "all",
@@ -166,8 +170,6 @@ def embed(
     Turn text into vectors. Killed, the same command goes on where it stood; under `accelerate
     launch -m elmo_hf embed` several processes or machines share the work.
     """
-    if not model:
-        raise ValueError("Name a model, as in elmo-hf embed --model my-elmo --input text.txt.")
     if on_error not in ("stop", "skip"):
         raise ValueError(f"--on-error is {on_error!r} but must be stop or skip.")
     # as accelerate and torchrun say it
@@ -248,9 +250,11 @@ def run(command: Callable) -> None:
         sys.exit(1)
 
 
-for command in (convert, embed, export, info, push, tag, vocab):
+for command in (convert, embed, export, export_onnx, info, push, tag, vocab):
     app.command()(command)
 
 
 def main() -> None:
+    # its bars would break ours
+    logging.disable_progress_bar()
     run(app)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from .batching import map_by_length
+from .carried import CARRIED, find_model
 from .characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
 from .fast_inference import FastCopy
 from .layers_elmo import ElmoPacking, normalize
@@ -89,7 +90,7 @@ class ElmoEmbedder:
 
     def __init__(
         self,
-        model: str | Path | ElmoModel,
+        model: str | Path | ElmoModel = CARRIED,
         weight_file: str | Path | None = None,
         cuda_device: int = -1,
     ):
@@ -102,7 +103,7 @@ class ElmoEmbedder:
 
             loaded, _ = load_converted(Source(Path(model), Path(weight_file)))
         else:
-            loaded = ElmoModel.from_pretrained(model)
+            loaded = ElmoModel.from_pretrained(find_model(str(model)))
         if cuda_device >= 0:
             loaded.to(f"cuda:{cuda_device}")  # type: ignore[arg-type]
         self.model = loaded.prepare_for_inference()

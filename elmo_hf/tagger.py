@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 import torch
 
 from .batching import map_by_length
+from .carried import CARRIED, find_tagger
 from .configuration_elmo import ElmoConfig
 from .modeling_elmo import ElmoForTokenClassification
 from .tokenization_elmo import ElmoTokenizer
@@ -27,7 +28,8 @@ class TaggedSentence(NamedTuple):
 class ElmoTagger:
     """A token classifier and its tokenizer, ready to tag."""
 
-    def __init__(self, name_or_path: str):
+    def __init__(self, name_or_path: str = CARRIED):
+        name_or_path = find_tagger(name_or_path)
         classes = ElmoConfig.from_pretrained(name_or_path).architectures or []
         if "ElmoForTokenClassification" not in classes:
             found = ", ".join(classes) or "of no known class"

@@ -1,6 +1,6 @@
 """Embed two sentences that share a word, and compare the word's vectors layer by layer.
 
-    python examples/embed_sentences.py --model_name_or_path outputs/demo/elmo
+    python examples/embed_sentences.py [--model_name_or_path my-elmo]
 
 The token layer sees the word alone, so there its two vectors are the same (cosine 1). The biLSTM
 layers read the sentence around it and tell the two uses apart.
@@ -11,6 +11,7 @@ import argparse
 import torch
 
 from elmo_hf import ElmoModel, ElmoTokenizer
+from elmo_hf.carried import CARRIED, find_model
 
 SENTENCES = [
     "They sat on the green bank of the river .",
@@ -20,7 +21,9 @@ SENTENCES = [
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model_name_or_path", required=True, help="an ELMo folder or Hub name")
+    parser.add_argument(
+        "--model_name_or_path", type=find_model, default=CARRIED, help="an ELMo folder or Hub name"
+    )
     parser.add_argument("--word", default="bank", help="a word that stands in both sentences")
     parser.add_argument("--sentences", nargs=2, default=SENTENCES, help="tokens between spaces")
     args = parser.parse_args()

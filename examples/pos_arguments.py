@@ -5,6 +5,8 @@ from pathlib import Path
 
 from tagged_data import SPLITS
 
+from elmo_hf.carried import CARRIED, find_model
+
 # the figure that chooses the best epoch
 GOAL = {"pos": "accuracy", "ner": "f1"}
 
@@ -25,7 +27,12 @@ def parse_args(description: str) -> argparse.Namespace:
     data.add_argument("--cache_dir", type=Path, help="of the biLM's layers; default OUTPUT_DIR")
     data.add_argument("--no_feature_cache", action="store_true", help="read the text every epoch")
     model = parser.add_argument_group("model")
-    model.add_argument("--model_name_or_path", required=True, help="an ELMo folder or Hub name")
+    model.add_argument(
+        "--model_name_or_path",
+        type=find_model,
+        default=CARRIED,
+        help="an ELMo folder or Hub name; default: the carried model",
+    )
     model.add_argument("--finetune_bilm", action="store_true", help="train the biLM as well")
     model.add_argument(
         "--layers",

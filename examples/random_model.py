@@ -1,8 +1,8 @@
-"""Make a small ELMo with random weights, to try the commands without a download.
+"""Make an ELMo with random weights, in the shape of the carried one: what has reading taught it?
 
     python examples/random_model.py --output_dir outputs/untrained
 
-Its vectors mean nothing yet; its shapes and files are those of a published model.
+A tagger on it shows what a head learns from spelling and a random network alone.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer
+from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer, carried_model
 
 
 def main():
@@ -19,12 +19,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the random weights")
     args = parser.parse_args()
     torch.manual_seed(args.seed)
-    filters = [[1, 32], [2, 32], [3, 64], [4, 128]]
-    config = ElmoConfig(
-        char_filters=filters, num_highway_layers=1, cell_size=512, projection_size=64
-    )
-    ElmoModel(config).save_pretrained(args.output_dir)
-    ElmoTokenizer().save_pretrained(args.output_dir)
+    ElmoModel(ElmoConfig.from_pretrained(carried_model())).save_pretrained(args.output_dir)
+    ElmoTokenizer.from_pretrained(carried_model()).save_pretrained(args.output_dir)
     print(f"saved in {args.output_dir}")
 
 

@@ -29,6 +29,7 @@ from training_curve import draw_pretraining
 from transformers.utils import logging
 
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoState
+from elmo_hf.carried import find_model
 from elmo_hf.cli import run
 from elmo_hf.lm_corpus import Corpus, DatasetCorpus, PackedStream, find_files, stream_batch
 from elmo_hf.word_vocabulary import WordVocabulary
@@ -85,7 +86,9 @@ def parse_args() -> argparse.Namespace:
         "--config_overrides", type=Path, help="a JSON file of ElmoConfig fields over the preset"
     )
     model.add_argument(
-        "--model_name_or_path", help="go on from this model; without --vocab_file, with its softmax"
+        "--model_name_or_path",
+        type=find_model,
+        help="go on from this model; without --vocab_file, with its softmax",
     )
     training = parser.add_argument_group("training")
     training.add_argument("--recipe", choices=RECIPES, default="adamw", help="default adamw")

@@ -24,6 +24,8 @@ PUBLIC_NAMES = [
     "WordVocabulary",
     "__version__",
     "batch_to_ids",
+    "carried_model",
+    "carried_tagger",
 ]
 # what each room may never import; the command line stands above the rooms it opens
 FORBIDDEN = {

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Trains the biLM that the package carries, from two corpora under CC BY-SA:
+# Makes the model that the package carries, from two corpora under CC BY-SA: prepares the text, trains
+# the biLM, packs it, trains a tagger on it and packs that as well.
 #
 #     examples/carried_model/train.sh WIKITEXT_FOLDER EWT_FOLDER OUTPUT_FOLDER [option ...]
 #
@@ -28,4 +29,10 @@ cat "$text/wiki-train.txt" "$text/ewt-train.txt" "$text/ewt-train.txt" > "$text/
 
 python "$here/../run_pretrain.py" --train_file "$text/train.txt" \
     --validation_file "$text/ewt-dev.txt" --test_file "$text/wiki-test.txt" \
-    --config_overrides "$here/shape.json" --output_dir "$output" "$@"
+    --config_overrides "$here/shape.json" --output_dir "$output/bilm" "$@"
+python "$here/pack.py" bilm "$output/bilm"
+
+python "$here/../run_pos.py" --train_file "$ewt"/*-train.conllu \
+    --validation_file "$ewt"/*-dev.conllu --test_file "$ewt"/*-test.conllu \
+    --output_dir "$output/tagger"
+python "$here/pack.py" tagger "$output/tagger"
