@@ -6,31 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 from datasets import Dataset
+from page import section, write_page
 
 from elmo_hf import ElmoForTokenClassification
 
 # mistakes that are shown, and the words on either side of them
 MISTAKES, CONTEXT = 30, 6
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2530; --dim: #66707c; --line: #dde2e8; --good: #2b7a4b;
-  --bad: #b3392f; --paper: #ffffff; --card: #f6f8fa; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --dim: #9aa4af; --line: #333c47;
-  --good: #6fce97; --bad: #ff8d80; --paper: #14181d; --card: #1c2229; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 62rem; margin: 2.5rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin: 2.4rem 0 .8rem; }
-.dim { color: var(--dim); } .cards { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.4rem 0; }
-.card { background: var(--card); border-radius: .6rem; padding: .8rem 1.1rem; min-width: 8.5rem; }
-.card b { display: block; font-size: 1.5rem; } img { max-width: 100%; background: #fff;
-  border-radius: .6rem; } table { border-collapse: collapse; width: 100%; font-size: .93rem; }
-th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line); }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } mark { background: none;
-  color: var(--bad); font-weight: 700; } .good { color: var(--good); } .bad { color: var(--bad); }
-.wide { overflow-x: auto; }
-/* on a phone pictures keep a size at which they can be read, and slide */
-@media (max-width: 40rem) { .wide img { max-width: none; height: 19rem; }
-  .cards { display: grid; grid-template-columns: 1fr 1fr; } .card { min-width: 0; } }
-"""
 
 
 def write_report(
@@ -67,19 +48,9 @@ def write_report(
         section("Taken for one another", picture(folder, pictures["confusion.png"], "confusion")),
         section("Most confident mistakes", mistakes(splits[split], tags, sure)),
     ]
-    title = html.escape(f"{folder.resolve().name}: tagging report")
-    page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style><body>{''.join(parts)}</body></html>\n"
-    )
     path = folder / "report.html"
-    path.write_text(page, encoding="utf-8")
+    write_page(path, f"{folder.resolve().name}: tagging report", parts)
     return path
-
-
-def section(title: str, body: str) -> str:
-    return f"<h2>{html.escape(title)}</h2>{body}"
 
 
 def cards(results: dict) -> str:

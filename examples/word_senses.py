@@ -1,11 +1,12 @@
 """Do the vectors of a word know which of its senses is meant? Nearest neighbours, layer by layer.
 
-    python examples/word_senses.py --model_name_or_path my-elmo
+    python examples/word_senses.py [--model_name_or_path my-elmo] [--output_dir outputs/senses]
 
 `senses/sentences.tsv` has fifty sentences of our own: five words in two senses each, five sentences
 a sense. For every one of them the script looks for the sentence of the same word whose vector of
 this word is the nearest, and counts how often that one has the same sense. By chance it would be 4
-in 9. The token layer knows no context, so all its neighbours are equally near.
+in 9. The token layer knows no context, so all its neighbours are equally near. With an output
+folder, the vectors of every layer are shown on a plane, as a PNG and as a page to point at.
 """
 
 import argparse
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from senses_page import draw_senses, write_senses
 
 from elmo_hf import ElmoModel, ElmoTokenizer
+from elmo_hf.carried import CARRIED, find_model
 from elmo_hf.cli import run
 
 SENTENCES = Path(__file__).resolve().parent / "senses" / "sentences.tsv"
@@ -28,6 +31,16 @@ class Occurrence(NamedTuple):
     word: str
     sense: str
     sentence: str
+
+
+class Study(NamedTuple):
+    """What the layers make of one word: its vectors, their neighbours, how many share its sense."""
+
+    word: str
+    rows: list[Occurrence]
+    vectors: torch.Tensor
+    nearest: list[list[list[int]]]
+    shares: list[float]
 
 
 def read_occurrences(path: Path) -> list[Occurrence]:
@@ -66,26 +79,34 @@ def same_sense(rows: list[Occurrence], nearest: list[list[int]]) -> float:
     return sum(shares) / len(shares)
 
 
+def study(model: ElmoModel, tokenizer: ElmoTokenizer, rows: list[Occurrence]) -> list[Study]:
+    """Every word by itself."""
+    studies = []
+    for word in dict.fromkeys(row.word for row in rows):
+        some = [row for row in rows if row.word == word]
+        vectors = embed(model, tokenizer, some)
+        nearest = [neighbours(layer) for layer in vectors]
+        shares = [same_sense(some, found) for found in nearest]
+        studies.append(Study(word, some, vectors, nearest, shares))
+    return studies
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model_name_or_path", required=True, help="an ELMo folder or Hub name")
+    parser.add_argument(
+        "--model_name_or_path", type=find_model, default=CARRIED, help="an ELMo folder or Hub name"
+    )
     parser.add_argument("--sentences", type=Path, default=SENTENCES, help="word, sense, sentence")
-    parser.add_argument("--output", type=Path, help="a JSON file for the figures")
+    parser.add_argument("--output_dir", type=Path, help="for senses.json, senses.png, senses.html")
     args = parser.parse_args()
     rows = read_occurrences(args.sentences)
     model = ElmoModel.from_pretrained(args.model_name_or_path).prepare_for_inference()
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
+    studies = study(model, tokenizer, rows)
 
-    figures: dict[str, list[float]] = {}
-    top: list[tuple[Occurrence, Occurrence]] = []
-    for word in dict.fromkeys(row.word for row in rows):
-        some = [row for row in rows if row.word == word]
-        found = [neighbours(layer) for layer in embed(model, tokenizer, some)]
-        figures[word] = [same_sense(some, nearest) for nearest in found]
-        top += [(row, some[near[0]]) for row, near in zip(some, found[-1], strict=True)]
-
+    figures = {study.word: study.shares for study in studies}
     columns = list(zip(*figures.values(), strict=True))
     figures["all"] = [sum(column) / len(column) for column in columns]
     print("nearest neighbour in the same sense (by chance 44 %)")
@@ -93,11 +114,18 @@ def main() -> None:
     for word, shares in figures.items():
         print(f"{word:8} " + "".join(f"{share:7.0%}  " for share in shares))
     print("\nby the top layer")
-    for row, near in top:
-        mark = " " if row.sense == near.sense else "*"
-        print(f"{mark} {row.word:7} {row.sense:9} {row.sentence}\n{'':19}-> {near.sentence}")
-    if args.output is not None:
-        args.output.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    for one in studies:
+        for row, near in zip(one.rows, one.nearest[-1], strict=True):
+            other = one.rows[near[0]]
+            mark = " " if row.sense == other.sense else "*"
+            print(f"{mark} {row.word:7} {row.sense:9} {row.sentence}\n{'':19}-> {other.sentence}")
+    if args.output_dir is not None:
+        args.output_dir.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(figures, indent=1) + "\n"
+        (args.output_dir / "senses.json").write_text(text, encoding="utf-8")
+        draw_senses(studies, args.output_dir / "senses.png")
+        write_senses(studies, args.output_dir / "senses.html")
+        print(f"\nlook at {args.output_dir / 'senses.html'}")
 
 
 if __name__ == "__main__":

@@ -34,13 +34,17 @@ def test_script_prints_every_layer(tmp_path):
     ElmoTokenizer(max_characters_per_token=config.max_characters_per_token).save_pretrained(
         tmp_path / "elmo"
     )
-    arguments = ["--model_name_or_path", tmp_path / "elmo", "--output", tmp_path / "senses.json"]
+    arguments = ["--model_name_or_path", tmp_path / "elmo", "--output_dir", tmp_path]
     printed = run("word_senses.py", arguments)
     figures = json.loads((tmp_path / "senses.json").read_text())
     assert set(figures) == {"bank", "bat", "spring", "duck", "left", "all"}
     # no context, no knowledge
     assert figures["all"][0] == pytest.approx(4 / 9)
     assert len(figures["all"]) == config.num_hidden_layers + 1 and "layer 2" in printed
+    assert (tmp_path / "senses.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "senses.html").read_text()
+    # fifty sentences on three planes, and nothing from elsewhere
+    assert page.count("<circle") == 150 and "http" not in page
 
 
 def test_a_sentence_without_its_word_is_told(tmp_path):
