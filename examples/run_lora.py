@@ -1,0 +1,76 @@
+"""Fine-tune a tagger with peft: LoRA on the LSTMs' linear layers, saved apart, merged at the end.
+
+    pip install 'elmo_hf[ecosystem]'
+    python examples/run_lora.py --output_dir my-lora --train_file train.conllu
+
+The tagger is the carried one, its tags stay. What is trained and saved is a few per cent of it; the
+merged tagger is an ordinary folder again.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, TaskType, get_peft_model
+from tagged_data import load_tagged
+from tqdm.auto import tqdm
+
+from elmo_hf import ElmoForTokenClassification, ElmoTokenizer
+from elmo_hf.carried import CARRIED, find_tagger
+from elmo_hf.cli import run
+
+SAMPLE = Path(__file__).resolve().parent / "sample" / "train.conllu"
+# named one by one: the classifier is trained as a whole
+TARGETS = ["input_linear", "recurrent_linear", "projection"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model_name_or_path", type=find_tagger, default=CARRIED, help="a tagger")
+    parser.add_argument("--train_file", type=Path, default=SAMPLE, help="tagged text")
+    parser.add_argument("--num_train_epochs", type=int, default=2)
+    parser.add_argument("--learning_rate", type=float, default=1e-3)
+    parser.add_argument("--rank", type=int, default=8, help="of the added matrices")
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--output_dir", type=Path, required=True)
+    args = parser.parse_args()
+    torch.manual_seed(args.seed)
+    base = ElmoForTokenClassification.from_pretrained(args.model_name_or_path)
+    tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
+    sentences = load_tagged(args.train_file, "pos")
+    settings = LoraConfig(
+        task_type=TaskType.TOKEN_CLS,
+        r=args.rank,
+        target_modules=TARGETS,
+        modules_to_save=["classifier"],
+    )
+    model = get_peft_model(base, settings)
+    model.print_trainable_parameters()
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=args.learning_rate)
+    for epoch in range(args.num_train_epochs):
+        losses = []
+        for rows in tqdm(sentences.shuffle(args.seed + epoch).iter(16), desc=f"epoch {epoch + 1}"):
+            words = tokenizer(
+                rows["tokens"], is_split_into_words=True, padding=True, return_tensors="pt"
+            )
+            labels = torch.full(words["attention_mask"].shape, -100)
+            for number, tags in enumerate(rows["tags"]):
+                known = [base.config.label2id[tag] for tag in tags]
+                labels[number, : len(tags)] = torch.tensor(known)
+            loss = model(**words, labels=labels).loss
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+        print(f"epoch {epoch + 1}: loss {sum(losses) / len(losses):.4f}")
+    model.save_pretrained(args.output_dir / "adapter")
+    model.merge_and_unload().save_pretrained(args.output_dir / "merged")
+    tokenizer.save_pretrained(args.output_dir / "merged")
+    print(f"saved in {args.output_dir}")
+
+
+if __name__ == "__main__":
+    run(main)

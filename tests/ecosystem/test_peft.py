@@ -1,0 +1,29 @@
+"""LoRA on the LSTMs: trained, saved, loaded, merged."""
+
+import re
+
+import torch
+from launch import run
+from peft import PeftModel
+
+from elmo_hf import ElmoForTokenClassification, ElmoTokenizer, carried_tagger
+
+
+def test_example_trains_saves_and_merges(tmp_path):
+    printed = run("run_lora.py", ["--output_dir", tmp_path, "--num_train_epochs", 2])
+    first, second = (float(loss) for loss in re.findall(r"epoch \d: loss ([\d.]+)", printed))
+    assert second < first
+    base = ElmoForTokenClassification.from_pretrained(carried_tagger())
+    adapted = PeftModel.from_pretrained(base, tmp_path / "adapter").eval()
+    merged = ElmoForTokenClassification.from_pretrained(tmp_path / "merged").eval()
+    tokenizer = ElmoTokenizer.from_pretrained(tmp_path / "merged")
+    words = [["They", "book", "the", "book", "."], ["Go", "!"]]
+    batch = tokenizer(words, is_split_into_words=True, padding=True, return_tensors="pt")
+    plain = ElmoForTokenClassification.from_pretrained(carried_tagger()).eval()
+    with torch.inference_mode():
+        expected, before = adapted(**batch).logits, plain(**batch).logits
+        torch.testing.assert_close(merged(**batch).logits, expected, rtol=1e-4, atol=1e-4)
+        # an adapter keeps the fast copies away, and merged weights have them again
+        fast = merged.prepare_for_inference()(**batch).logits
+    torch.testing.assert_close(fast, expected, rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(before, expected, atol=1e-2)
