@@ -1,4 +1,4 @@
-"""Pictures of what `compare.py` and `growth.py` measured.
+"""Pictures of what `compare.py`, `growth.py` and runs of both recipes of pretraining measured.
 
 python benchmarks/plot.py benchmarks/results
 """
@@ -101,9 +101,23 @@ def plot_growth(results: dict, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
+def plot_recipes(results: dict, path: Path) -> None:
+    """Held-out perplexity after each epoch of the same text, for both recipes of pretraining."""
+    figure, axis = plt.subplots(figsize=(6.5, 3.6))
+    for recipe, colour in (("adamw", "#1f6f8b"), ("bilm", "#d97b29")):
+        curve = results[recipe]["validation"]
+        label = f"{recipe}: test {results[recipe]['test']:.1f}"
+        axis.plot(range(1, len(curve) + 1), curve, marker="o", color=colour, label=label)
+    axis.set(xlabel="epoch", ylabel="perplexity on WikiText-2 valid")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="where speed.json and growth.json are")
+    parser.add_argument("folder", type=Path, help="where the JSON files are")
     folder = parser.parse_args().folder
     speed = json.loads((folder / "speed.json").read_text())
     # the published sizes from small to large, any others after them
@@ -111,6 +125,7 @@ def main() -> None:
     plot_speed(speed, folder / "speed.png")
     plot_cost(speed, folder / "cost.png")
     plot_growth(json.loads((folder / "growth.json").read_text()), folder / "growth.png")
+    plot_recipes(json.loads((folder / "recipes.json").read_text()), folder / "recipes.png")
 
 
 if __name__ == "__main__":
