@@ -169,3 +169,16 @@ def test_bad_input_is_one_sentence(bilm, tmp_path, text, sentence):
     arguments = ["--model_name_or_path", bilm, "--output_dir", tmp_path / "out", *files]
     printed = run(SCRIPT, arguments, code=1)
     assert sentence in printed and "Traceback" not in printed
+
+
+def test_runs_stand_side_by_side(trained, tmp_path):
+    folder, _ = trained
+    better = tmp_path / "better"
+    better.mkdir()
+    figures = results(folder) | {"validation_accuracy": 0.9876}
+    (better / "all_results.json").write_text(json.dumps(figures))
+    printed = run("tagging_table.py", [better, folder]).splitlines()
+    assert [line.split("|")[1].strip() for line in printed[-2:]] == [folder.name, "better"]
+    assert "98.76" in printed[-1] and f"{100 * figures['test_accuracy']:.2f}" in printed[-2]
+    (better / "all_results.json").unlink()
+    assert "the run is not over" in run("tagging_table.py", [better], code=1)
