@@ -21,7 +21,6 @@ from elmo_hf.conversion.source import load_elmo
 from elmo_hf.embed_corpus import EmbeddingJob, Line, dataset_lines, read_lines
 from elmo_hf.embedder import ElmoEmbedder
 from elmo_hf.lm_corpus import Corpus, decode, find_files, open_text
-from elmo_hf.onnx_export import export_onnx
 from elmo_hf.publish import publish
 from elmo_hf.tagger import ElmoTagger
 from elmo_hf.word_vocabulary import WordVocabulary
@@ -81,8 +80,7 @@ def vocab(
     ] = False,
 ) -> None:
     """Count the words of a text into a vocabulary for pretraining, most frequent first."""
-    if output_file.exists() and not overwrite:
-        raise FileExistsError(f"{str(output_file)!r} exists; give --overwrite to replace it.")
+    refuse_existing(output_file, overwrite)
     paths = [path for pattern in files for path in find_files(pattern)]
     counts: Counter[str] = Counter()
     with tqdm(desc="count", unit="B", unit_scale=True) as bar:
@@ -94,6 +92,22 @@ def vocab(
         f"{len(vocabulary):,} words, {known / corpus.num_words:.2%} of the text's "
         f"{corpus.num_words:,}, saved in {output_file}"
     )
+
+
+def export_onnx(
+    model: Annotated[str, typer.Argument(help="An ELMo folder or Hub name.")] = CARRIED,
+    output_file: Annotated[
+        Path, typer.Option("--output_file", help="The ONNX file to write.")
+    ] = Path("elmo.onnx"),
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
+    ] = False,
+) -> None:
+    """Write a model as ONNX, with its head if it has one, and compare it in onnxruntime."""
+    from elmo_hf.onnx_export import write_model
+
+    refuse_existing(output_file, overwrite)
+    print(write_model(model, output_file))
 
 
 def push(
@@ -177,7 +191,7 @@ def embed(
     job = EmbeddingJob(ElmoEmbedder(model), output, layers, pooling, dtype)
     if output.exists() and not overwrite:
         if not job.folder.exists():
-            raise FileExistsError(f"{str(output)!r} exists; give --overwrite to replace it.")
+            refuse_existing(output, overwrite)
         # killed after all was written
         return job.clean()
     with (
@@ -235,6 +249,11 @@ def read_words(file: Path | None) -> Iterator[list[str]]:
             bar.update(len(line))
             if words := decode(line, path, number).split():
                 yield words
+
+
+def refuse_existing(file: Path, overwrite: bool) -> None:
+    if file.exists() and not overwrite:
+        raise FileExistsError(f"{str(file)!r} exists; give --overwrite to replace it.")
 
 
 def count_parameters(module: Module) -> int:

@@ -332,22 +332,29 @@ class ElmoLstmCell(nn.Module):
                     ended.append((output[alive:], cell[alive:]))
                     output, cell = output[:alive], cell[:alive]
                 gates = gates + self.recurrent_linear(output)  # (alive, 4 * cell_size)
-            sigmoids, candidate = gates.split([3 * self.cell_size, self.cell_size], dim=1)
-            input_gate, forget_gate, output_gate = torch.sigmoid(sigmoids).chunk(3, dim=1)
-            kept = 0.0 if cell is None else forget_gate * cell
-            cell = input_gate * torch.tanh(candidate) + kept
-            if self.cell_clip is not None:
-                cell = cell.clamp(-self.cell_clip, self.cell_clip)
-            output = output_gate * torch.tanh(cell)  # (alive, cell_size)
-            if self.projection is not None:
-                output = self.projection(output)  # (alive, projection_size)
-            if self.projection_clip is not None:
-                output = output.clamp(-self.projection_clip, self.projection_clip)
+            output, cell = self.advance(gates, cell)
             outputs.append(output)
         # sentences end shortest first, and the shortest comes last
         finals = zip((output, cell), *reversed(ended), strict=True)
         final_output, final_cell = (torch.cat(parts).unsqueeze(0) for parts in finals)
         return torch.cat(outputs).unsqueeze(0), final_output, final_cell
+
+    def advance(
+        self, gates: torch.Tensor, cell: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """One step from what is under the gates, (rows, 4 * cell_size): output and memory cell."""
+        sigmoids, candidate = gates.split([3 * self.cell_size, self.cell_size], dim=1)
+        input_gate, forget_gate, output_gate = torch.sigmoid(sigmoids).chunk(3, dim=1)
+        kept = 0.0 if cell is None else forget_gate * cell
+        cell = input_gate * torch.tanh(candidate) + kept
+        if self.cell_clip is not None:
+            cell = cell.clamp(-self.cell_clip, self.cell_clip)
+        output = output_gate * torch.tanh(cell)  # (rows, cell_size)
+        if self.projection is not None:
+            output = self.projection(output)  # (rows, projection_size)
+        if self.projection_clip is not None:
+            output = output.clamp(-self.projection_clip, self.projection_clip)
+        return output, cell
 
 
 class ElmoLayer(GradientCheckpointingLayer):

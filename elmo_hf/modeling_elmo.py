@@ -10,7 +10,7 @@ What is unusual here:
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self, cast
@@ -802,9 +802,16 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
         return ElmoTokenClassifierOutput(loss, logits, output.hidden_states, output.state)
 
     def classify(
-        self, vectors: torch.Tensor, mask: torch.Tensor, input_ids: torch.Tensor | None
+        self,
+        vectors: torch.Tensor,
+        mask: torch.Tensor,
+        input_ids: torch.Tensor | None,
+        run_lstm: Callable[[nn.LSTM, torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
     ) -> torch.Tensor:
-        """(batch, words, vectors, hidden_size) -> (batch, words, num_labels)."""
+        """
+        (batch, words, vectors, hidden_size) -> (batch, words, num_labels); `run_lstm` may stand for
+        `run_over_words`.
+        """
         after = 1 if self.config.mix_after_task_lstm else 0
         before, after_lstm = vectors.split([vectors.shape[2] - after, after], dim=2)
         hidden = before.flatten(2)
@@ -814,7 +821,7 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
             hidden = torch.cat([hidden, self.word_vectors(input_ids)], dim=-1)
         hidden = self.dropout(hidden)
         if self.task_lstm is not None:
-            read = run_over_words(self.task_lstm, hidden, mask)
+            read = (run_lstm or run_over_words)(self.task_lstm, hidden, mask)
             hidden = self.dropout(torch.cat([read, after_lstm.flatten(2)], dim=-1))
         return self.classifier(hidden)
 

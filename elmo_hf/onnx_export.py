@@ -6,13 +6,11 @@ import os
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
 import numpy as np
 import torch
-import typer
 
-from .carried import CARRIED, find_model
+from .carried import find_model
 from .configuration_elmo import ElmoConfig
 from .modeling_elmo import (
     ElmoForSequenceClassification,
@@ -31,18 +29,8 @@ HEADS: dict[str, type[ElmoPreTrainedModel]] = {
 }
 
 
-def export_onnx(
-    model: Annotated[str, typer.Argument(help="An ELMo folder or Hub name.")] = CARRIED,
-    output_file: Annotated[
-        Path, typer.Option("--output_file", help="The ONNX file to write.")
-    ] = Path("elmo.onnx"),
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
-    ] = False,
-) -> None:
-    """Write a model as ONNX, with its head if it has one, and compare it in onnxruntime."""
-    if output_file.exists() and not overwrite:
-        raise FileExistsError(f"{str(output_file)!r} exists; give --overwrite to replace it.")
+def write_model(model: str, output_file: Path) -> str:
+    """Writes a model, with its head if it has one, after a comparison; returns what to say."""
     try:
         import onnxruntime
         import onnxscript  # noqa: F401
@@ -66,7 +54,7 @@ def export_onnx(
         os.replace(file, output_file)
     names = ", ".join(output.name for output in session.get_outputs())
     megabytes = output_file.stat().st_size / 1e6
-    print(f"{names}, largest difference {gap:.1e}, {megabytes:.1f} MB, saved in {output_file}")
+    return f"{names}, largest difference {gap:.1e}, {megabytes:.1f} MB, saved in {output_file}"
 
 
 def write_onnx(padded: PaddedElmo, file: Path) -> None:

@@ -63,7 +63,7 @@ class PaddedElmo(nn.Module):
         if isinstance(self.model, ElmoForSequenceClassification):
             pooled = pool_words(vectors.flatten(2), mask, self.model.config.classifier_pooling)
             return self.model.classifier(pooled)
-        return self.classify(self.model, vectors, mask, input_ids)
+        return self.model.classify(vectors, mask, input_ids, run_over_places)
 
     def read(self, input_ids: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
         """All layers, (batch, words, hidden_size) each, zeros where there is no word."""
@@ -84,28 +84,6 @@ class PaddedElmo(nn.Module):
             forward, backward = read_layer(cast(ElmoLayer, layer), forward, backward)
             layers.append(torch.cat([forward, take(backward, turned)], dim=-1))
         return [layer[:, 1:-1] * mask.unsqueeze(-1) for layer in layers]
-
-    def classify(
-        self,
-        model: ElmoForTokenClassification,
-        vectors: torch.Tensor,
-        mask: torch.Tensor,
-        input_ids: torch.Tensor,
-    ) -> torch.Tensor:
-        """As the model's own `classify`, with a task LSTM that reads padding as well."""
-        after = 1 if model.config.mix_after_task_lstm else 0
-        before, after_lstm = vectors.split([vectors.shape[2] - after, after], dim=2)
-        hidden = before.flatten(2)
-        if model.word_vectors is not None:
-            hidden = torch.cat([hidden, model.word_vectors(input_ids)], dim=-1)
-        if model.task_lstm is not None:
-            places = torch.arange(mask.shape[1], device=mask.device)
-            turned = turn(places, mask.sum(dim=1, keepdim=True))
-            forward = read_task(model.task_lstm, hidden, "")
-            backward = read_task(model.task_lstm, take(hidden, turned), "_reverse")
-            read = torch.cat([forward, take(backward, turned)], dim=-1) * mask.unsqueeze(-1)
-            hidden = torch.cat([read, after_lstm.flatten(2)], dim=-1)
-        return model.classifier(hidden)
 
 
 def turn(places: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -143,23 +121,21 @@ def read_layer(
 def read_direction(cell: ElmoLstmCell, rows: torch.Tensor) -> torch.Tensor:
     def step(state: State, gates: torch.Tensor) -> tuple[State, torch.Tensor]:
         output, memory = state
-        gates = gates + cell.recurrent_linear(output)
-        input_gate, forget_gate, output_gate, candidate = gates.chunk(4, dim=-1)
-        memory = torch.sigmoid(input_gate) * torch.tanh(candidate) + (
-            torch.sigmoid(forget_gate) * memory
-        )
-        if cell.cell_clip is not None:
-            memory = memory.clamp(-cell.cell_clip, cell.cell_clip)
-        output = torch.sigmoid(output_gate) * torch.tanh(memory)
-        if cell.projection is not None:
-            output = cell.projection(output)
-        if cell.projection_clip is not None:
-            output = output.clamp(-cell.projection_clip, cell.projection_clip)
+        output, memory = cell.advance(gates + cell.recurrent_linear(output), memory)
         # a scan's results may not share memory
         return (output, memory), output.clone()
 
     width = cell.recurrent_linear.in_features
     return over_time(step, cell.input_linear(rows), (width, cell.cell_size))
+
+
+def run_over_places(lstm: nn.LSTM, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """As `run_over_words`, but it reads the padding, too."""
+    places = torch.arange(mask.shape[1], device=mask.device)
+    turned = turn(places, mask.sum(dim=1, keepdim=True))
+    forward = read_task(lstm, hidden, "")
+    backward = read_task(lstm, take(hidden, turned), "_reverse")
+    return torch.cat([forward, take(backward, turned)], dim=-1) * mask.unsqueeze(-1)
 
 
 def read_task(lstm: nn.LSTM, hidden: torch.Tensor, direction: str) -> torch.Tensor:
