@@ -11,7 +11,7 @@ TEMPLATE = """---
 # ELMo, converted for transformers
 
 Deep contextualised word representations ([Peters et al. 2018](https://arxiv.org/abs/1802.05365)),
-converted from the bilm-tf / AllenNLP hdf5 layout by [elmo_hf](https://pypi.org/project/elmo_hf/).
+converted from the bilm-tf / AllenNLP hdf5 layout by elmo_hf.
 
 ```python
 from elmo_hf import ElmoModel, ElmoTokenizer
