@@ -25,7 +25,8 @@ SENTENCES = [
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    monkeypatch.setattr(lm_corpus, "LINES_IN_WINDOW", 4)
+    monkeypatch.setattr(lm_corpus, "LINES_IN_BLOCK", 4)
+    monkeypatch.setattr(lm_corpus, "BLOCKS_IN_WINDOW", 2)
 
 
 @pytest.fixture
@@ -54,9 +55,10 @@ def test_corpus_counts_and_reads(files):
     assert corpus.num_sentences == len(SENTENCES)
     assert corpus.num_words == sum(counts.values()) == sum(len(s.split()) for s in SENTENCES)
     assert corpus.num_predictions == corpus.num_words + len(SENTENCES)
-    read = [line.strip() for number in range(len(corpus.windows)) for line in corpus.read(number)]
-    assert read == SENTENCES
-    assert len(corpus.windows) == 7 and max(window.lines for window in corpus.windows) == 4
+    blocks = corpus.blocks
+    assert [line.strip() for line in corpus.read([*range(len(blocks))])] == SENTENCES
+    assert [line.strip() for line in corpus.read([6, 1])] == SENTENCES[4:8] + SENTENCES[21:]
+    assert len(blocks) == 7 and max(block.lines for block in blocks) == 4
     assert sum(seen) == len("\n".join(SENTENCES)) + len("\n\n \r\n")
 
 
@@ -101,6 +103,19 @@ def test_every_epoch_has_every_sentence_once_in_another_order(files):
     first = next(PackedStream(corpus, 1, 60, seed=1))
     assert first == next(PackedStream(corpus, 1, 60, seed=1))
     assert first != next(PackedStream(corpus, 1, 60, seed=2))
+
+
+def test_distant_parts_of_the_text_are_read_together(files):
+    """What is shuffled together comes from anywhere, and no two epochs put the same together."""
+    corpus = Corpus(files)
+    stream = PackedStream(corpus, 1, 1, seed=1)
+    numbers = {sentence: number for number, sentence in enumerate(SENTENCES)}
+    windows = []
+    for number in range(3 * stream.windows_in_epoch):
+        (sentences,) = stream.hands(number)
+        windows.append(sorted(numbers[sentence.strip()] for sentence in sentences))
+    spans = [window[-1] - window[0] for window in windows if len(window) > 4]
+    assert max(spans) > 8 and len({tuple(window) for window in windows}) > len(windows) // 2
 
 
 @pytest.mark.parametrize("num_rows", [1, 4, 40])
@@ -157,7 +172,7 @@ def test_dataset_of_strings_or_words():
         counts = Counter()
         corpus = DatasetCorpus(dataset, column, counts)
         assert corpus.num_sentences == len(SENTENCES) and corpus.num_words == sum(counts.values())
-        assert len(corpus.windows) == 6
+        assert len(corpus.blocks) == 6
         read = Counter(
             word for _, rows in PackedStream(corpus, 3, 5) for row in rows for word in row
         )
