@@ -201,10 +201,10 @@ class PackedStream:
     Rows of text in one reading direction, sentence after sentence without padding.
 
     Some blocks of the corpus at a time, a window, are shuffled and dealt to the rows of all
-    processes like cards, sentence by sentence; this stream keeps the rows it reads. So what a row reads depends on the seed and on the number of
-    rows alone, not on how many processes share them. Both directions deal alike: what they read at
-    a time then has more words in common, and every distinct word is encoded once. Without a seed
-    the corpus is read once, in its own order.
+    processes like cards, sentence by sentence; this stream keeps the rows it reads. So what a row
+    reads depends on the seed and on the number of rows alone, not on how many processes share them.
+    Both directions deal alike: what they read at a time then has more words in common, and every
+    distinct word is encoded once. Without a seed the corpus is read once, in its own order.
     """
 
     def __init__(
