@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := outputs/demo
 
-.PHONY: help demo test test-ecosystem lint format clean
+.PHONY: help demo test test-ecosystem test-lowest lint format clean
 
 help:  ## show this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -38,6 +38,19 @@ test: .venv/.installed  ## fetch the reference material and run all tests
 test-ecosystem: .venv/.ecosystem  ## install the other libraries we work with, and test with them
 	$(BIN)/python -m pytest -o addopts=--strict-markers tests/ecosystem
 
+# the oldest transformers that pyproject.toml allows, with the hub and the tokenizers of its time
+LOWEST := $(shell sed -n 's/.*"transformers>=\([0-9.]*\).*/\1/p' pyproject.toml)
+.venv-lowest/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-lowest
+	grep -vE '^(transformers|huggingface[_-]hub|tokenizers)==' constraints.txt > .venv-lowest/constraints.txt
+	.venv-lowest/bin/pip install --quiet --disable-pip-version-check \
+		--constraint .venv-lowest/constraints.txt --editable '.[dev]' transformers==$(LOWEST)
+	touch $@
+
+test-lowest: .venv-lowest/.installed  ## run all tests with the oldest transformers we support
+	.venv-lowest/bin/python tests/references.py
+	.venv-lowest/bin/python -m pytest
+
 lint: .venv/.installed  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,4 +61,4 @@ format: .venv/.installed  ## put the code into the house style
 	$(BIN)/ruff format .
 
 clean:  ## remove everything that was made here
-	rm -rf .venv .cache build dist outputs *.egg-info
+	rm -rf .venv .venv-lowest .cache build dist outputs *.egg-info

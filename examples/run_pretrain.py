@@ -27,6 +27,7 @@ from memory import keep_freed_memory
 from tqdm.auto import tqdm
 from training_curve import draw_pretraining
 from transformers.utils import logging
+from weight_average import WeightAverage
 
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.carried import find_model
@@ -55,10 +56,10 @@ PRESETS = {
     },
 }
 RECIPES = {
-    # AdamW, a warm-up, then a cosine down to a tenth
-    "adamw": {"learning_rate": 5e-3, "max_grad_norm": 1.0},
+    # AdamW, a warm-up, then a cosine down to a tenth; what is kept is a mean of late weights
+    "adamw": {"learning_rate": 5e-3, "max_grad_norm": 1.0, "averaged_part": 0.125},
     # bilm-tf's: Adagrad at a constant rate; its loss is summed over the window before clipping
-    "bilm": {"learning_rate": 0.2, "max_grad_norm": 10.0},
+    "bilm": {"learning_rate": 0.2, "max_grad_norm": 10.0, "averaged_part": 0.0},
 }
 # A row forgets its state once in so many windows. bilm-tf's never do, and then memory cells may
 # come to rest, early in training, at values that no fresh start ever reaches: fed with the state of
@@ -336,7 +337,8 @@ def train(args: argparse.Namespace, accelerator: Accelerator) -> None:
     epoch_steps = math.ceil(corpus.num_predictions / (num_rows * args.window_size))
     num_steps = args.max_train_steps or args.num_train_epochs * epoch_steps
     progress = Progress(accelerator, streams)
-    accelerator.register_for_checkpointing(progress)
+    average = WeightAverage(bare, args.averaged_part)
+    accelerator.register_for_checkpointing(progress, average)
     checkpoints = Checkpoints(accelerator, args.output_dir)
     resumed = checkpoints.resume()
     if not quiet:
@@ -367,6 +369,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator) -> None:
             optimizer.zero_grad()
             progress.state = output.state.detach()
             progress.step += 1
+            average.update(progress.step)
             recent.append(output.loss.detach())
             ends_epoch = progress.step % epoch_steps == 0 or progress.step == num_steps
             if len(recent) == 20 or ends_epoch:
@@ -379,20 +382,22 @@ def train(args: argparse.Namespace, accelerator: Accelerator) -> None:
             bar.update()
             progress.seconds += time.perf_counter() - started
             if ends_epoch and held_out["validation"] is not None:
-                figures = evaluate(accelerator, bare, held_out["validation"], "validation")
+                with average.in_place():
+                    figures = evaluate(accelerator, bare, held_out["validation"], "validation")
+                    perplexity = figures["validation_perplexity"]
+                    is_best = progress.best is None or perplexity < progress.best
+                    if is_best and not quiet:
+                        save_model(bare, args.output_dir)
+                progress.best = perplexity if is_best else progress.best
                 accelerator.log(figures, step=progress.step)
                 progress.history.append({"step": progress.step, **figures})
-                perplexity = figures["validation_perplexity"]
                 if not quiet:
                     epoch = progress.step / epoch_steps
                     bar.write(f"epoch {epoch:.4g}: " + describe(figures))
-                if progress.best is None or perplexity < progress.best:
-                    progress.best = perplexity
-                    if not quiet:
-                        save_model(bare, args.output_dir)
             if progress.step % args.checkpointing_steps == 0 or ends_epoch:
                 checkpoints.save(progress.step)
-    finish(args, accelerator, bare, progress, held_out["test"], progress.step * words_per_step)
+    with average.in_place():
+        finish(args, accelerator, bare, progress, held_out["test"], progress.step * words_per_step)
 
 
 def describe(figures: dict[str, float]) -> str:

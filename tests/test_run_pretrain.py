@@ -9,6 +9,7 @@ import pytest
 import torch
 from launch import assert_same_weights, run, run_killed
 from run_pretrain import WINDOWS_UNTIL_FRESH, start_afresh
+from weight_average import WeightAverage
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.conversion.export_hf_to_allennlp import export
@@ -141,6 +142,32 @@ def test_two_processes_and_two_machines_follow_one(data, tmp_path):
     assert len(found["one"]) > 2
     for name in ("processes", "machines"):
         assert found[name] == pytest.approx(found["one"], rel=1e-4)
+
+
+def test_weights_are_averaged_over_the_last_part_of_the_steps():
+    model = torch.nn.Linear(1, 1, bias=False)
+    average, none = WeightAverage(model, 0.125), WeightAverage(model, 0.0)
+    seen = []
+    for step in range(1, 4001):
+        with torch.no_grad():
+            model.weight.fill_(step)
+        average.update(step)
+        none.update(step)
+        if step % 10 == 0:
+            with average.in_place():
+                seen.append(model.weight.item())
+            with none.in_place():
+                assert model.weight.item() == step
+    assert model.weight.item() == 4000
+    # as long as an eighth of the steps is less than one update, the last weights
+    assert seen[:8] == [10, 20, 30, 40, 50, 60, 70, 80] and seen[8] < 90
+    # weights that grow by one a step lag behind by how far the mean reaches back
+    assert 4000 - seen[-1] == pytest.approx(4000 / 9, rel=0.05)
+    saved = {name: [part.clone() for part in parts] for name, parts in average.state_dict().items()}
+    again = WeightAverage(model, 0.125)
+    again.load_state_dict(saved)
+    with again.in_place():
+        assert model.weight.item() == seen[-1]
 
 
 def test_rows_start_afresh_in_turn():
