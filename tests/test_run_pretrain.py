@@ -87,7 +87,8 @@ def test_run_leaves_a_model_figures_and_a_curve(trained):
     assert len(list(folder.glob("checkpoint-*"))) <= 2
     model = ElmoForPreTraining.from_pretrained(folder)
     assert len(model.vocabulary) == model.config.lm_vocab_size
-    likely, odd = model.score([["the", "dog", "sees", "the", "cat"], ["sees", "the", ".", "dog"]])
+    words = ["the", "dog", "sees", "the", "cat", "3", "."]
+    likely, odd = model.score([words, words[::-1]])
     assert likely.perplexity < odd.perplexity
     assert ElmoModel.from_pretrained(folder).config.hidden_size == 16
 
