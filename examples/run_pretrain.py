@@ -56,7 +56,8 @@ PRESETS = {
     },
 }
 RECIPES = {
-    # AdamW, a warm-up, then a cosine down to a tenth; what is kept is a mean of late weights
+    # AdamW, a warm-up, then a cosine down to a half; what is kept is a mean of late weights, which
+    # needs no lower rate: down to a tenth, its perplexity was 2 % higher
     "adamw": {"learning_rate": 5e-3, "max_grad_norm": 1.0, "averaged_part": 0.125},
     # bilm-tf's: Adagrad at a constant rate; its loss is summed over the window before clipping
     "bilm": {"learning_rate": 0.2, "max_grad_norm": 10.0, "averaged_part": 0.0},
@@ -200,7 +201,7 @@ def learning_rate(args: argparse.Namespace, step: int, num_steps: int) -> float:
     if step < warmup:
         return args.learning_rate * (step + 1) / warmup
     progress = (step - warmup) / max(1, num_steps - warmup)
-    return args.learning_rate * (0.1 + 0.45 * (1 + math.cos(math.pi * progress)))
+    return args.learning_rate * (0.5 + 0.25 * (1 + math.cos(math.pi * progress)))
 
 
 def start_afresh(state: ElmoState | None, step: int, rows: range) -> ElmoState | None:
