@@ -25,7 +25,6 @@ from checkpoints import Checkpoints, save_model
 from datasets import Dataset
 from evaluation import Judge
 from feature_cache import FeatureCache
-from memory import keep_freed_memory
 from pos_arguments import GOAL, parse_args
 from pos_report import write_report
 from tagged_batches import Batches, to_device
@@ -33,7 +32,7 @@ from tagged_data import CARRIED, load_splits
 from tagger_card import write_card
 from tagging_figures import count_tags, describe, scalars, write_conllu
 from tqdm.auto import tqdm
-from transformers.utils import logging
+from training_run import training_run
 from word_vectors import read_word_vectors
 
 from elmo_hf import ElmoConfig, ElmoForTokenClassification, ElmoTokenizer
@@ -201,18 +200,11 @@ def learn(
 
 def main() -> None:
     args = parse_args(__doc__)
-    keep_freed_memory()
-    # their bars would break ours, and a new head is no news
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    args.output_dir.mkdir(parents=True, exist_ok=True)
-    accelerator = Accelerator(
-        mixed_precision=args.mixed_precision, log_with=args.report_to, project_dir=args.output_dir
-    )
-    if args.report_to is not None:
-        settings = {name: str(value) for name, value in vars(args).items()}
-        accelerator.init_trackers("elmo-tagging", config=settings)
+    with training_run(args, "elmo-tagging") as accelerator:
+        train_tagger(args, accelerator)
 
+
+def train_tagger(args: argparse.Namespace, accelerator: Accelerator) -> None:
     # 1. read the sentences; the first process makes the files that the others map
     with accelerator.main_process_first():
         splits, labels = load_splits(args)
@@ -249,10 +241,6 @@ def main() -> None:
         results[f"{split}_baseline_{goal}"] = judge.baseline(split)[goal]
     if accelerator.is_main_process:
         finish(args, splits, model, progress, results, judge.predictions)
-    # together, and the model before the group it talks through: the other way round may hang
-    accelerator.wait_for_everyone()
-    accelerator.free_memory()
-    accelerator.end_training()
 
 
 def finish(

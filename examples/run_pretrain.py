@@ -23,10 +23,9 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 from checkpoints import Checkpoints, save_model
-from memory import keep_freed_memory
 from tqdm.auto import tqdm
 from training_curve import draw_pretraining
-from transformers.utils import logging
+from training_run import training_run
 from weight_average import WeightAverage
 
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoState
@@ -442,20 +441,8 @@ def finish(
 
 def main() -> None:
     args = parse_args()
-    keep_freed_memory()
-    # their bars would break ours, and a new head is no news
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    args.output_dir.mkdir(parents=True, exist_ok=True)
-    accelerator = Accelerator(log_with=args.report_to, project_dir=args.output_dir)
-    if args.report_to is not None:
-        settings = {name: str(value) for name, value in vars(args).items()}
-        accelerator.init_trackers("elmo-pretraining", config=settings)
-    train(args, accelerator)
-    # together, and the model before the group it talks through: the other way round may hang
-    accelerator.wait_for_everyone()
-    accelerator.free_memory()
-    accelerator.end_training()
+    with training_run(args, "elmo-pretraining") as accelerator:
+        train(args, accelerator)
 
 
 if __name__ == "__main__":
