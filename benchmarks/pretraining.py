@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
-from compare import run
+from compare import last_line, run
 
 from elmo_hf import ElmoForPreTraining
 from elmo_hf.lm_corpus import encode_tokens, number_tokens
@@ -104,7 +104,7 @@ def speed(args) -> dict:
             ours = folder / f"ours-{number}"
             command = [sys.executable, SCRIPT, "--train_file", text, "--config_overrides", shape]
             command += ["--recipe", "bilm", "--num_train_epochs", 1, "--output_dir", ours]
-            run([*command, "--checkpointing_steps", 10**9], json_line=False)
+            run([*command, "--checkpointing_steps", 10**9])
             results = json.loads((ours / "all_results.json").read_text())
             # simple_elmo's figure is of places in the text, the beginnings of sentences included
             places = (words + sentences) / words
@@ -112,7 +112,7 @@ def speed(args) -> dict:
             if args.peer:
                 work = folder / f"peer-{number}"
                 command = [args.peer, "simple_elmo", "pretrain", "--train", text]
-                printed = run([*command, "--heldout", heldout, "--work", work])
+                printed = last_line([*command, "--heldout", heldout, "--work", work])
                 figures["simple_elmo"].append(printed["tokens_per_second"])
             print(
                 {side: round(speeds[-1]) for side, speeds in figures.items() if speeds}, flush=True
