@@ -104,6 +104,12 @@ def main() -> None:
         metrics = trainer.evaluate(data[split], metric_key_prefix=split)
         trainer.log_metrics(split, metrics)
         trainer.save_metrics(split, metrics)
+    # together, and the model before the group it talks through, which would abort at the exit
+    accelerator = trainer.accelerator
+    accelerator.wait_for_everyone()
+    del trainer, model
+    accelerator.free_memory()
+    accelerator.end_training()
 
 
 if __name__ == "__main__":
