@@ -120,8 +120,10 @@ def main() -> None:
         mask = words["attention_mask"].bool().numpy()
         found.append(cosines(sides["torch"](words), sides["int8"](words), mask))
     together = np.concatenate(found, axis=1)
-    report["int8_cosine"] = {"mean": together.mean(axis=1), "lowest": together.min(axis=1)}
-    report["int8_cosine"] = {name: part.tolist() for name, part in report["int8_cosine"].items()}
+    report["int8_cosine"] = {
+        "mean": together.mean(axis=1).tolist(),
+        "lowest": together.min(axis=1).tolist(),
+    }
     print(json.dumps({name: report[name] for name in ("megabytes", "int8_cosine")}))
     if args.output:
         args.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -25,6 +25,8 @@ from elmo_hf.publish import publish
 from elmo_hf.tagger import ElmoTagger
 from elmo_hf.word_vocabulary import WordVocabulary
 
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")]
+
 app = typer.Typer(
     name="elmo-hf",
     no_args_is_help=True,
@@ -75,9 +77,7 @@ def vocab(
     min_count: Annotated[
         int, typer.Option("--min_count", min=1, help="Keep words seen at least so often.")
     ] = 1,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Count the words of a text into a vocabulary for pretraining, most frequent first."""
     refuse_existing(output_file, overwrite)
@@ -99,9 +99,7 @@ def export_onnx(
     output_file: Annotated[
         Path, typer.Option("--output_file", help="The ONNX file to write.")
     ] = Path("elmo.onnx"),
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a model as ONNX, with its head if it has one, and compare it in onnxruntime."""
     from elmo_hf.onnx_export import write_model
@@ -176,9 +174,7 @@ def embed(
     on_error: Annotated[
         str, typer.Option("--on-error", help="What a line that cannot be read does: stop or skip.")
     ] = "stop",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """
     Turn text into vectors. Killed, the same command goes on where it stood; under `accelerate

@@ -196,6 +196,16 @@ def split(sentence: str | list[str]) -> list[str]:
     return sentence.split() if isinstance(sentence, str) else sentence
 
 
+# a large corpus has many blocks, and to go on in it every window before is counted
+@functools.lru_cache(maxsize=2)
+def order_of_blocks(count: int, seed: int | None, epoch: int) -> list[int]:
+    """The blocks in the order of an epoch; without a seed, in their own."""
+    order = list(range(count))
+    if seed is not None:
+        random.Random(f"{seed} epoch {epoch}").shuffle(order)
+    return order
+
+
 class PackedStream:
     """
     Rows of text in one reading direction, sentence after sentence without padding.
@@ -241,7 +251,8 @@ class PackedStream:
         """What each of our rows gets of the window dealt as number so-and-so."""
         epoch, place = divmod(number, self.windows_in_epoch)
         start = place * BLOCKS_IN_WINDOW
-        sentences = self.corpus.read(self.order(epoch)[start : start + BLOCKS_IN_WINDOW])
+        order = order_of_blocks(len(self.corpus.blocks), self.seed, epoch)
+        sentences = self.corpus.read(order[start : start + BLOCKS_IN_WINDOW])
         if self.seed is not None:
             random.Random(f"{self.seed} {number}").shuffle(sentences)
         # counted from the very first, every sentence goes to the row of its number
@@ -252,16 +263,10 @@ class PackedStream:
     def dealt_before(self, number: int) -> int:
         """Sentences in all windows before this one."""
         epoch, place = divmod(number, self.windows_in_epoch)
-        read = self.order(epoch)[: place * BLOCKS_IN_WINDOW]
+        order = order_of_blocks(len(self.corpus.blocks), self.seed, epoch)
+        read = order[: place * BLOCKS_IN_WINDOW]
         earlier = sum(self.corpus.blocks[block].sentences for block in read)
         return epoch * self.corpus.num_sentences + earlier
-
-    def order(self, epoch: int) -> list[int]:
-        """The blocks in the order of an epoch."""
-        order = list(range(len(self.corpus.blocks)))
-        if self.seed is not None:
-            random.Random(f"{self.seed} epoch {epoch}").shuffle(order)
-        return order
 
     def __iter__(self) -> Iterator[tuple[list[list[str]], list[list[str]]]]:
         return self

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 from datasets import Dataset
 from tagged_data import load_splits
+from training_run import leave_together
 from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
@@ -104,12 +105,9 @@ def main() -> None:
         metrics = trainer.evaluate(data[split], metric_key_prefix=split)
         trainer.log_metrics(split, metrics)
         trainer.save_metrics(split, metrics)
-    # together, and the model before the group it talks through, which would abort at the exit
     accelerator = trainer.accelerator
-    accelerator.wait_for_everyone()
     del trainer, model
-    accelerator.free_memory()
-    accelerator.end_training()
+    leave_together(accelerator)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,11 @@ def training_run(args: argparse.Namespace, name: str) -> Iterator[Accelerator]:
         settings = {name: str(value) for name, value in vars(args).items()}
         accelerator.init_trackers(name, config=settings)
     yield accelerator
-    # together, and the model before the group it talks through: the other way round may hang
+    leave_together(accelerator)
+
+
+def leave_together(accelerator: Accelerator) -> None:
+    """The model goes before the group it talks through: the other way round may hang or abort."""
     accelerator.wait_for_everyone()
     accelerator.free_memory()
     accelerator.end_training()
