@@ -222,13 +222,19 @@ def dataset_lines(name: str, split: str, column: str) -> Iterator[Line]:
         yield Line(number, words, sum(map(len, words)))
 
 
+def load_chunks(paths: list[Path]) -> Iterator[Chunk]:
+    """One after the other, with a progress bar: a large corpus takes minutes to put together."""
+    for path in tqdm(paths, desc="writing", unit="chunk", leave=False):
+        yield Chunk.load(path)
+
+
 def write_hdf5(path: Path, paths: list[Path], pooling: str) -> None:
     """As AllenNLP does: a dataset for each line, and which sentence stands where."""
     import h5py
 
     places: dict[str, str] = {}
     with h5py.File(path, "w", libver="latest") as file:
-        for chunk in map(Chunk.load, paths):
+        for chunk in load_chunks(paths):
             arrays = chunk.arrays()
             for number, sentence, array in zip(
                 chunk.numbers.tolist(), chunk.sentences, arrays, strict=True
@@ -249,7 +255,7 @@ def write_parquet(path: Path, paths: list[Path], pooling: str) -> None:
 
     writer = None
     try:
-        for chunk in map(Chunk.load, paths):
+        for chunk in load_chunks(paths):
             arrays = [array if pooling == "none" else array[..., 0, :] for array in chunk.arrays()]
             columns = {
                 "line": pa.array(chunk.numbers),
@@ -297,7 +303,7 @@ def write_npy(path: Path, paths: list[Path], pooling: str) -> None:
     }
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
-        for chunk in map(Chunk.load, paths):
+        for chunk in load_chunks(paths):
             file.write(np.ascontiguousarray(chunk.values).data)
 
 

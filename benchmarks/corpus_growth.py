@@ -1,0 +1,67 @@
+"""How time and memory of `elmo-hf embed` grow with the corpus.
+
+    python benchmarks/corpus_growth.py --text sentences.txt --output results/corpus.json
+
+Corpora of 10,000, 100,000 and 1,000,000 lines drawn from the text become one vector a sentence,
+each in a process of its own. The time that one line takes is taken off: it is Python's start.
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+SIZES = (10_000, 100_000, 1_000_000)
+
+
+def write_corpus(path: Path, lines: list[str], count: int) -> Path:
+    draw = random.Random(0)
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(draw.choice(lines) for _ in range(count))
+    return path
+
+
+def embed(model: str, source: Path, output: Path) -> tuple[float, float]:
+    """Seconds, and the most memory in MB."""
+    command = [sys.executable, "-m", "elmo_hf", "embed", "--model", model, "--input", str(source)]
+    command += ["--output", str(output), "--layers", "mix", "--pooling", "mean"]
+    started = time.perf_counter()
+    process = os.posix_spawn(sys.executable, command, os.environ)
+    _, status, usage = os.wait4(process, 0)
+    if status:
+        raise SystemExit("elmo-hf embed failed.")
+    return time.perf_counter() - started, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", default="carried", help="an ELMo folder")
+    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
+    parser.add_argument("--endings", nargs="+", default=[".npy", ".parquet", ".hdf5"])
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+    lines = [line for line in args.text.open(encoding="utf-8") if line.strip()]
+    results: dict[str, dict] = {}
+    with TemporaryDirectory() as folder:
+        for ending in args.endings:
+            begin = 0.0
+            for size in (1, *SIZES):
+                source = write_corpus(Path(folder) / "text", lines, size)
+                seconds, memory = embed(args.model, source, Path(folder) / f"{size}{ending}")
+                if size == 1:
+                    begin = seconds
+                    continue
+                figures = {"peak_rss_mb": memory, "us_per_sentence": (seconds - begin) / size * 1e6}
+                results.setdefault(ending, {})[size] = figures
+                print(ending, size, figures, flush=True)
+    args.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
