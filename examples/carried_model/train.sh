@@ -34,5 +34,5 @@ python "$here/pack.py" bilm "$output/bilm"
 
 python "$here/../run_pos.py" --train_file "$ewt"/*-train.conllu \
     --validation_file "$ewt"/*-dev.conllu --test_file "$ewt"/*-test.conllu \
-    --output_dir "$output/tagger"
+    --num_train_epochs 12 --patience 4 --output_dir "$output/tagger"
 python "$here/pack.py" tagger "$output/tagger"
