@@ -39,6 +39,11 @@ def map_by_length(
     """
     rest = iter(sentences)
     while some := list(islice(rest, window)):
+        for words in some:
+            if isinstance(words, str):
+                raise ValueError(
+                    f"A sentence is a list of words, not a string; split {words[:30]!r} first."
+                )
         done: dict[int, Result] = {}
         for batch in batches_by_length([len(words) for words in some], budget):
             results = work([some[number] for number in batch])

@@ -6,10 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
+from torch import distributed
 from torch.nn import Module
 from tqdm.auto import tqdm
 from transformers.utils import logging
@@ -18,9 +21,9 @@ from elmo_hf.carried import CARRIED, find_model
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.source import load_elmo
-from elmo_hf.embed_corpus import EmbeddingJob, Line, dataset_lines, read_lines
+from elmo_hf.embed_corpus import EmbeddingJob, Line, dataset_lines, file_lines, read_lines
 from elmo_hf.embedder import ElmoEmbedder
-from elmo_hf.lm_corpus import Corpus, decode, find_files, open_text
+from elmo_hf.lm_corpus import Corpus, find_files
 from elmo_hf.publish import publish
 from elmo_hf.tagger import ElmoTagger
 from elmo_hf.word_vocabulary import WordVocabulary
@@ -134,7 +137,7 @@ def tag(
     style = style or ("colour" if sys.stdout.isatty() else "conllu")
     if style not in ("conllu", "colour"):
         raise ValueError(f"--format is {style!r} but must be conllu or colour.")
-    tagger = ElmoTagger(model)
+    tagger = ElmoTagger(model, cuda_device())
     labels = sorted(tagger.labels.values())
     # bright ones of the terminal's 256 colours, as far from one another as their number allows
     colours = {tag: 17 + 211 * number // len(labels) for number, tag in enumerate(labels)}
@@ -155,7 +158,9 @@ def embed(
     source: Annotated[
         str,
         typer.Option(
-            "--input", help="Text, one tokenised sentence a line; .gz too; - is standard input."
+            "--input",
+            help="Text, one tokenised sentence a line; .gz and 'texts/*.txt' too; - is "
+            "standard input.",
         ),
     ] = "-",
     model: Annotated[str, typer.Option("--model", help="An ELMo folder or Hub name.")] = CARRIED,
@@ -169,10 +174,16 @@ def embed(
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="Instead of text: a dataset's name or folder.")
     ] = None,
+    config: Annotated[
+        str | None, typer.Option("--dataset-config", help="Which configuration of it.")
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="Which split of it.")] = "train",
     column: Annotated[str, typer.Option("--column", help="Its column of sentences.")] = "text",
     on_error: Annotated[
-        str, typer.Option("--on-error", help="What a line that cannot be read does: stop or skip.")
+        str,
+        typer.Option(
+            "--on-error", help="A line that cannot be read: stop, or skip, as if it were empty."
+        ),
     ] = "stop",
     overwrite: Overwrite = False,
 ) -> None:
@@ -182,52 +193,89 @@ def embed(
     """
     if on_error not in ("stop", "skip"):
         raise ValueError(f"--on-error is {on_error!r} but must be stop or skip.")
-    # as accelerate and torchrun say it
-    rank, processes = (int(os.environ.get(n, d)) for n, d in (("RANK", 0), ("WORLD_SIZE", 1)))
-    job = EmbeddingJob(ElmoEmbedder(model), output, layers, pooling, dtype)
-    if output.exists() and not overwrite:
-        if not job.folder.exists():
-            refuse_existing(output, overwrite)
-        # killed after all was written
-        return job.clean()
-    with (
-        open_lines(source, dataset, split, column, on_error, processes) as (lines, total),
-        tqdm(total=total, unit="B", unit_scale=True, disable=rank > 0) as bar,
-    ):
-        started, words = time.perf_counter(), 0
+    with process_group() as (rank, processes):
+        embedder = ElmoEmbedder(model, cuda_device=cuda_device())
+        job = EmbeddingJob(embedder, output, layers, pooling, dtype)
+        is_there, is_finished = output.exists() and not overwrite, job.is_finished()
+        # nothing changes before everyone has looked
+        wait_for_all(processes)
+        if is_there:
+            if not is_finished:
+                refuse_existing(output, overwrite)
+            if rank == 0:
+                job.clean()
+            return
+        lines, total = open_lines(source, dataset, config, split, column, on_error, processes)
+        with tqdm(total=total, unit="B", unit_scale=True, disable=rank > 0) as bar:
+            started, words = time.perf_counter(), 0
 
-        def progress(chunk: list[Line]) -> None:
-            nonlocal words
-            words += sum(len(line.words) for line in chunk)
-            speed = words / (time.perf_counter() - started)
-            bar.set_postfix(words_per_s=f"{speed:.0f}", refresh=False)
-            bar.update(sum(line.size for line in chunk))
+            def progress(chunk: list[Line]) -> None:
+                nonlocal words
+                words += sum(len(line.words) for line in chunk)
+                speed = words / (time.perf_counter() - started)
+                bar.set_postfix(words_per_s=f"{speed:.0f}", refresh=False)
+                bar.update(sum(line.size for line in chunk))
 
-        paths = job.run(lines, rank, processes, progress)
-    if not paths:
-        job.clean()
-        raise ValueError(f"There is no line in {dataset or source!r}.")
-    if rank == 0:
-        job.finish(paths)
-        print(f"saved in {output}")
+            paths = job.run(lines, rank, processes, progress)
+        wait_for_all(processes)
+        if rank == 0:
+            if not paths:
+                job.clean()
+                raise ValueError(f"There is no line in {dataset or source!r}.")
+            job.finish(paths)
+            print(f"saved in {output}")
 
 
 @contextmanager
+def process_group() -> Iterator[tuple[int, int]]:
+    """This process's number, and how many accelerate or torchrun started."""
+    processes = int(os.environ.get("WORLD_SIZE", 1))
+    if processes == 1:
+        yield 0, 1
+        return
+    # one may wait for the others as long as they work
+    distributed.init_process_group("gloo", timeout=timedelta(days=365))
+    try:
+        yield distributed.get_rank(), processes
+    finally:
+        distributed.destroy_process_group()
+
+
+def wait_for_all(processes: int) -> None:
+    if processes > 1:
+        distributed.barrier()
+
+
+def cuda_device() -> int:
+    """The GPU of this process, or -1."""
+    return int(os.environ.get("LOCAL_RANK", 0)) if torch.cuda.is_available() else -1
+
+
 def open_lines(
-    source: str, dataset: str | None, split: str, column: str, on_error: str, processes: int
-) -> Iterator[tuple[Iterator[Line], int | None]]:
+    source: str,
+    dataset: str | None,
+    config: str | None,
+    split: str,
+    column: str,
+    on_error: str,
+    processes: int,
+) -> tuple[Iterator[Line], int | None]:
     """The lines of whatever was named, and their size if it is known."""
     if dataset is not None:
-        yield dataset_lines(dataset, split, column), None
-    elif source == "-":
+        return dataset_lines(dataset, config, split, column, on_error), None
+    if source == "-":
         if processes > 1:
             raise ValueError("Several processes cannot share standard input; name a file.")
-        yield read_lines(sys.stdin.buffer, "standard input", on_error), None
-    else:
-        [path] = find_files(source)
-        total = None if path.suffix == ".gz" else path.stat().st_size
-        with open_text(path) as file:
-            yield read_lines(file, source, on_error), total
+        return read_lines(sys.stdin.buffer, "standard input", on_error), None
+    files = find_files(source)
+    return file_lines(files, on_error), size_of(files)
+
+
+def size_of(files: list[Path]) -> int | None:
+    """In bytes of text, which what is compressed does not tell."""
+    if any(path.suffix == ".gz" for path in files):
+        return None
+    return sum(path.stat().st_size for path in files)
 
 
 def read_words(file: Path | None) -> Iterator[list[str]]:
@@ -236,15 +284,12 @@ def read_words(file: Path | None) -> Iterator[list[str]]:
         with tqdm(sys.stdin, unit="line", disable=sys.stdin.isatty()) as lines:
             yield from (words for line in lines if (words := line.split()))
         return
-    [path] = find_files(file)
-    with (
-        open_text(path) as lines,
-        tqdm(total=path.stat().st_size, unit="B", unit_scale=True) as bar,
-    ):
-        for number, line in enumerate(lines, start=1):
-            bar.update(len(line))
-            if words := decode(line, path, number).split():
-                yield words
+    files = find_files(file)
+    with tqdm(total=size_of(files), unit="B", unit_scale=True) as bar:
+        for line in file_lines(files, on_error="stop"):
+            bar.update(line.size)
+            if line.words:
+                yield line.words
 
 
 def refuse_existing(file: Path, overwrite: bool) -> None:
@@ -260,7 +305,7 @@ def run(command: Callable) -> None:
     """Run a program: what a user can mend is said in one sentence, not in a traceback."""
     try:
         command()
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, MemoryError) as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(1)
 

@@ -7,6 +7,7 @@ the same whoever made it and however often it was begun.
 """
 
 import hashlib
+import importlib
 import json
 import os
 import shutil
@@ -22,10 +23,11 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from .embedder import ElmoEmbedder
-from .lm_corpus import decode
+from .lm_corpus import decode, open_text
 
-# lines; the embedder sorts those of a window by length
+# lines and words of a chunk, which ends with whichever comes first: memory is bounded by words
 CHUNK = 1024
+CHUNK_WORDS = 1 << 15
 # bytes; with fewer left a disk is full
 ROOM = 1 << 20
 
@@ -90,7 +92,9 @@ class EmbeddingJob:
         if form is None and output.suffix not in FORMS:
             endings = ", ".join(FORMS)
             raise ValueError(f"{str(output)!r} should end in one of {endings}: that is its format.")
-        self.write = WRITERS[form or FORMS[output.suffix]]
+        form = form or FORMS[output.suffix]
+        check_library(form)
+        self.write = WRITERS[form]
         if dtype not in ("float32", "float16"):
             raise ValueError(f"The number format is {dtype!r} but must be float32 or float16.")
         embedder.check(layers, pooling)
@@ -99,6 +103,13 @@ class EmbeddingJob:
         key = hashlib.sha256(json.dumps([layers, pooling, dtype]).encode())
         add_weights(key, embedder.model)
         self.folder = output.with_name(f".{output.name}.{key.hexdigest()[:12]}")
+        self.whole = self.folder / f"whole{output.suffix}"
+        # says that all parts of the output are there, or will be when `whole` has moved
+        self.done = self.folder / "done"
+
+    def is_finished(self) -> bool:
+        """Whether a run was killed after its output was there, before it had cleaned up."""
+        return self.done.exists() and not self.whole.exists()
 
     def run(
         self,
@@ -143,19 +154,20 @@ class EmbeddingJob:
         return Chunk(numbers, [" ".join(words) for words in sentences], lengths, values)
 
     def finish(self, paths: list[Path]) -> None:
-        """Puts all chunks together, as soon as the other processes have made theirs."""
-        while missing := [path for path in paths if not path.exists()]:
-            paths[-1].parent.stat()  # so that a file system that several machines share looks anew
-            time.sleep(0.2 if len(missing) < 10 else 2)
-        for old in self.folder.glob("whole*"):
-            old.unlink()
-        building = self.folder / f"whole{self.output.suffix}"
+        """Puts all chunks together, when every process has done its share."""
+        # a file system that several machines share may show them late
+        while not all(path.exists() for path in paths):
+            time.sleep(0.2)
+        for old in (self.done, *self.folder.glob("whole*")):
+            old.unlink(missing_ok=True)
         with self.told():
-            self.write(building, paths, self.pooling)
-        # what stands beside it first: when the file itself is there, all is
-        files = sorted(self.folder.glob("whole*"), key=lambda file: file == building)
-        for file in files:
-            os.replace(file, self.output.with_name(file.name.replace("whole", self.output.stem)))
+            self.write(self.whole, paths, self.pooling)
+            # what stands beside it first: when the file itself is there, all is
+            for file in set(self.folder.glob("whole*")) - {self.whole}:
+                name = file.name.replace("whole", self.output.stem)
+                os.replace(file, self.output.with_name(name))
+            self.done.touch()
+            os.replace(self.whole, self.output)
         self.clean()
 
     def clean(self) -> None:
@@ -172,8 +184,8 @@ class EmbeddingJob:
             reason = "the disk is full" if full else str(error).splitlines()[0]
             done = len(list(self.folder.glob("*.npz")))
             raise OSError(
-                f"{str(self.output)!r} could not be written ({reason}); what is done, {done} times "
-                f"{CHUNK} lines, is kept, and the same command goes on from there."
+                f"{str(self.output)!r} could not be written ({reason}); what is done, {done} "
+                "chunks of lines, is kept, and the same command goes on from there."
             ) from error
 
 
@@ -186,40 +198,68 @@ def add_weights(key: Any, module: nn.Module) -> None:
 
 def in_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
     chunk: list[Line] = []
+    words = 0
     for line in lines:
         chunk.append(line)
-        if len(chunk) == CHUNK:
+        words += len(line.words)
+        if len(chunk) == CHUNK or words >= CHUNK_WORDS:
             yield chunk
-            chunk = []
+            chunk, words = [], 0
     if chunk:
         yield chunk
 
 
-def read_lines(source: BinaryIO, name: str, on_error: str = "stop") -> Iterator[Line]:
-    """The lines of a text; one that is not UTF-8 stops it, or is reported and left out."""
+def file_lines(files: list[Path], on_error: str) -> Iterator[Line]:
+    """The lines of some texts, counted through."""
+    count = 0
+    for path in files:
+        with open_text(path) as file:
+            for line in read_lines(file, str(path), on_error):
+                yield line._replace(number=count)
+                count += 1
+
+
+def read_lines(source: BinaryIO, name: str, on_error: str) -> Iterator[Line]:
     for number, raw in enumerate(source):
+        words: list[str] = []
         try:
             words = decode(raw, name, number + 1).split()
         except ValueError as error:
-            if on_error == "stop":
-                raise ValueError(f"{error} Or leave it out by --on-error skip.") from error
-            tqdm.write(f"{error} The line is left out.", file=sys.stderr)
-            continue
+            stop_or_tell(error, on_error)
         yield Line(number, words, len(raw))
 
 
-def dataset_lines(name: str, split: str, column: str) -> Iterator[Line]:
+def dataset_lines(
+    name: str, config: str | None, split: str, column: str, on_error: str
+) -> Iterator[Line]:
     """The rows of a dataset: strings, or lists of words."""
     from datasets import load_dataset
 
-    rows = load_dataset(name, split=split)
+    rows = load_dataset(name, config, split=split)
     if column not in rows.column_names:
         names = ", ".join(rows.column_names)
         raise ValueError(f"The dataset {name!r} has no column {column!r}; it has {names}.")
     for number, row in enumerate(rows):
         sentence = row[column]
-        words = sentence.split() if isinstance(sentence, str) else list(sentence)
+        words: list[str] = []
+        if isinstance(sentence, str):
+            words = sentence.split()
+        elif isinstance(sentence, list) and all(isinstance(word, str) for word in sentence):
+            words = sentence
+        else:
+            kind = type(sentence).__name__
+            error = ValueError(
+                f"{name!r}, row {number}: {column!r} should be text or a list of words, not {kind}."
+            )
+            stop_or_tell(error, on_error)
         yield Line(number, words, sum(map(len, words)))
+
+
+def stop_or_tell(error: ValueError, on_error: str) -> None:
+    """A line that cannot be read stops the run, or is reported and counts as an empty one."""
+    if on_error == "stop":
+        raise ValueError(f"{error} Or leave it empty by --on-error skip.") from error
+    tqdm.write(f"{error} The line counts as an empty one.", file=sys.stderr)
 
 
 def load_chunks(paths: list[Path]) -> Iterator[Chunk]:
@@ -305,6 +345,20 @@ def write_npy(path: Path, paths: list[Path], pooling: str) -> None:
         np.lib.format.write_array_header_1_0(file, header)
         for chunk in load_chunks(paths):
             file.write(np.ascontiguousarray(chunk.values).data)
+
+
+def check_library(form: str) -> None:
+    """That the format's library is there, before the work begins."""
+    library, extra = {"hdf5": ("h5py", "conversion"), "parquet": ("pyarrow", "train")}.get(
+        form, ("numpy", "")
+    )
+    try:
+        importlib.import_module(library)
+    except ImportError as error:
+        raise ImportError(
+            f"To write {form} needs {library}, which is not installed: pip install "
+            f"'elmo_hf[{extra}]'"
+        ) from error
 
 
 WRITERS = {"hdf5": write_hdf5, "parquet": write_parquet, "npy": write_npy}

@@ -93,8 +93,13 @@ class ElmoEmbedder:
         model: str | Path | ElmoModel = CARRIED,
         weight_file: str | Path | None = None,
         cuda_device: int = -1,
+        options_file: str | Path | None = None,
     ):
-        """`model`: a model, a folder, a Hub name; with `weight_file`, AllenNLP's options file."""
+        """
+        `model`: a model, a folder, a Hub name. AllenNLP's files serve as well, its options in the
+        first place or by name, with `weight_file`.
+        """
+        model = options_file or model
         if isinstance(model, ElmoModel):
             loaded = model
         elif weight_file is not None:
@@ -187,7 +192,7 @@ class ElmoEmbedder:
         device = self.model.device
         steps = torch.arange(max(lengths), device=device)
         mask = steps < torch.tensor(lengths, device=device).unsqueeze(1)
-        packing = ElmoPacking.of(mask)
+        packing = ElmoPacking.of(mask, to_the_end=False)
         rows, number = self.words.look_up(list(chain.from_iterable(sentences)))
         streams, _ = self.model.read_rows(rows, number, packing, None)
         chosen = self._choose(streams, layers)

@@ -55,6 +55,8 @@ class ElmoPacking:
     # (tokens,) what stands at each place of the forward stream: the number of a live word, or
     # len(words) for `<S>` and len(words) + 1 for `</S>`
     tokens: torch.Tensor
+    # (tokens,) what stands there in the backward stream
+    backward_tokens: torch.Tensor
     # (tokens,) the same token's place in the backward stream; applied twice it changes nothing
     reverse: torch.Tensor
     # (tokens,) the same token's place in the flattened (batch, words + 2) grid with the boundaries
@@ -64,29 +66,40 @@ class ElmoPacking:
     following: torch.Tensor
 
     @classmethod
-    def of(cls, mask: torch.Tensor) -> "ElmoPacking":
-        """The packing of the words where `mask` (batch, words) is set; padding may be anywhere."""
+    def of(cls, mask: torch.Tensor, to_the_end: bool = True) -> "ElmoPacking":
+        """
+        The packing of the words where `mask` (batch, words) is set; padding may be anywhere.
+
+        The last token of a stream, forward `</S>` and backward `<S>`, tells nothing of the words.
+        Not `to_the_end`, it is not read, and what the places of `<S>` give is of no meaning.
+        """
         # On the host: the time loop needs the sizes there, and the arithmetic is tiny.
         device, mask = mask.device, mask.cpu()
         num_sentences, width = mask.shape
         lengths = mask.sum(dim=1)
         words = mask.flatten().nonzero().squeeze(1)
         order = lengths.argsort(descending=True, stable=True)
-        ends = lengths[order] + 1  # the time of `</S>`
+        lasts = lengths[order] + 1  # the time of `</S>`
+        ends = lasts if to_the_end else lasts - 1
         num_steps = int(ends[0]) + 1
         ascending = ends.flip(0).tolist()
         batch_sizes = [num_sentences - bisect_left(ascending, time) for time in range(num_steps)]
 
         time, rank = (torch.arange(num_steps).unsqueeze(1) <= ends).nonzero(as_tuple=True)
-        sentence, end = order[rank], ends[rank]  # (tokens,)
+        sentence, last = order[rank], lasts[rank]  # (tokens,)
         starts = torch.tensor([0, *batch_sizes]).cumsum(0)
-        reverse = starts[end - time] + rank
+        is_begin, is_end = time == 0, time == last
+        turned = last - time
+        if not to_the_end:
+            turned[is_begin] = 0
+        reverse = starts[turned] + rank
 
         first_word = lengths.cumsum(0) - lengths
-        is_begin, is_end = time == 0, time == end
         is_word = ~(is_begin | is_end)
         tokens = first_word[sentence] + time - 1
         tokens[is_begin], tokens[is_end] = len(words), len(words) + 1
+        backward_tokens = tokens[reverse]
+        backward_tokens[is_begin] = len(words) + 1
 
         # `<S>` stands just before its sentence's first word and `</S>` just after the last one
         numbers = torch.arange(width).expand_as(mask)
@@ -98,18 +111,27 @@ class ElmoPacking:
         columns[is_word] = words[tokens[is_word]] % max(width, 1) + 1
         cells = sentence * (width + 2) + columns
 
-        current = (time < end).nonzero().squeeze(1)
+        current = (time < ends[rank]).nonzero().squeeze(1)
         following = starts[time[current] + 1] + rank[current]
 
-        indices = (order, words, tokens, reverse, cells, current, following)
+        indices = (order, words, tokens, backward_tokens, reverse, cells, current, following)
         return cls(batch_sizes, *(index.to(device) for index in indices))
 
     @classmethod
     def of_streams(cls, batch: int, steps: int, device: torch.device) -> "ElmoPacking":
         """The packing of rows that are streams already: nothing to add, nothing to turn round."""
         everyone = torch.arange(batch * steps, device=device)
-        order, nobody = everyone[:batch], everyone[:0]
-        return cls([batch] * steps, order, everyone, everyone, everyone, everyone, nobody, nobody)
+        return cls(
+            batch_sizes=[batch] * steps,
+            order=everyone[:batch],
+            words=everyone,
+            tokens=everyone,
+            backward_tokens=everyone,
+            reverse=everyone,
+            cells=everyone,
+            current=everyone[:0],
+            following=everyone[:0],
+        )
 
     def join(self, forward: torch.Tensor, backward: torch.Tensor) -> torch.Tensor:
         """Both directions' streams side by side, as a forward stream."""

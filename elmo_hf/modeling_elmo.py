@@ -325,7 +325,7 @@ class ElmoModel(ElmoPreTrainedModel):
         state: ElmoState | None,
     ) -> tuple[list[torch.Tensor], ElmoState]:
         """The same from vectors, and which of them each live word, `<S>` and `</S>` has."""
-        places = (number[packing.tokens], number[packing.tokens[packing.reverse]])
+        places = (number[packing.tokens], number[packing.backward_tokens])
         streams, new_state = self.run_layers(rows, places, packing, state)
         tokens = (rows[places[0]], rows[places[1]])
         # with a `device_map` the layers may lie on several devices

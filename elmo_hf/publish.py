@@ -8,7 +8,7 @@ from huggingface_hub import HfApi, ModelCard, ModelCardData
 from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
 
 from .configuration_elmo import ElmoConfig
-from .remote_code import add_code
+from .remote_code import AUTO_CLASSES, add_code
 
 # what a model needs; checkpoints, caches and reports of a training run stay at home
 PUBLISHED = (
@@ -21,6 +21,12 @@ PUBLISHED = (
     "README.md",
     "all_results.json",
 )
+# what the Hub files a model under
+PIPELINE_TAGS = {
+    "ElmoModel": "feature-extraction",
+    "ElmoForTokenClassification": "token-classification",
+    "ElmoForSequenceClassification": "text-classification",
+}
 
 
 def publish(folder: str | Path, repo: str, private: bool = False) -> str:
@@ -65,21 +71,25 @@ def first_line(error: Exception) -> str:
 
 def plain_card(folder: Path, repo: str) -> str:
     """For a folder that has no card of its own."""
-    classes = ElmoConfig.from_pretrained(folder).architectures or ["ElmoModel"]
-    data = ModelCardData(library_name="transformers", tags=["elmo"])
+    [kind] = (ElmoConfig.from_pretrained(folder).architectures or ["ElmoModel"])[:1]
+    names = {path.rpartition(".")[2]: name for name, path in AUTO_CLASSES.items()}
+    auto = names.get(kind, "AutoModel")
+    data = ModelCardData(
+        library_name="transformers", tags=["elmo"], pipeline_tag=PIPELINE_TAGS.get(kind)
+    )
     text = f"""---
 {data.to_yaml()}
 ---
 
 # {repo}
 
-An ELMo model ([Peters et al. 2018](https://arxiv.org/abs/1802.05365)) of class `{classes[0]}`.
+An ELMo model ([Peters et al. 2018](https://arxiv.org/abs/1802.05365)) of class `{kind}`.
 
 ```python
-from transformers import AutoModel, AutoTokenizer
+from transformers import {auto}, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("{repo}", trust_remote_code=True)
-model = AutoModel.from_pretrained("{repo}", trust_remote_code=True)
+model = {auto}.from_pretrained("{repo}", trust_remote_code=True)
 ```
 """
     return str(ModelCard(text))

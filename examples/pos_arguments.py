@@ -79,8 +79,6 @@ def parse_args(description: str) -> argparse.Namespace:
     if args.push_to_hub and not args.hub_model_id:
         parser.error("--push_to_hub needs --hub_model_id")
     files = [getattr(args, f"{split}_file") for split in SPLITS]
-    if any(files) and (args.train_file is None or args.validation_file is None):
-        parser.error("give both --train_file and --validation_file")
     if args.dataset_name and any(files):
         parser.error("give files or --dataset_name")
     if args.mix_after_lstm and args.num_mixes < 2:

@@ -1,6 +1,6 @@
-"""Fine-tune a tagger with peft: LoRA on the LSTMs' linear layers, saved apart, merged at the end.
+"""Fine-tune a tagger with peft: LoRA on the biLM's linear layers, saved apart, merged at the end.
 
-    pip install 'elmo_hf[ecosystem]'
+    pip install '.[ecosystem]'
     python examples/run_lora.py --output_dir my-lora --train_file train.conllu
 
 The tagger is the carried one, its tags stay. What is trained and saved is a few per cent of it; the
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from peft import LoraConfig, TaskType, get_peft_model
-from tagged_data import load_tagged
+from tagged_data import load_tagged, number_tags
 from tqdm.auto import tqdm
 
 from elmo_hf import ElmoForTokenClassification, ElmoTokenizer
@@ -20,7 +20,7 @@ from elmo_hf.carried import CARRIED, find_tagger
 from elmo_hf.cli import run
 
 SAMPLE = Path(__file__).resolve().parent / "sample" / "train.conllu"
-# named one by one: the classifier is trained as a whole
+# all of the biLSTM's, and the one that leads to it; the classifier is trained as a whole
 TARGETS = ["input_linear", "recurrent_linear", "projection"]
 
 
@@ -39,14 +39,15 @@ def main() -> None:
     torch.manual_seed(args.seed)
     base = ElmoForTokenClassification.from_pretrained(args.model_name_or_path)
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
-    sentences = load_tagged(args.train_file, "pos")
+    numbers = base.config.label2id
+    sentences = number_tags(load_tagged(args.train_file, "pos"), str(args.train_file), numbers)
     settings = LoraConfig(
         task_type=TaskType.TOKEN_CLS,
         r=args.rank,
         target_modules=TARGETS,
         modules_to_save=["classifier"],
     )
-    model = get_peft_model(base, settings)
+    model = get_peft_model(base, settings).train()
     model.print_trainable_parameters()
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=args.learning_rate)
@@ -57,9 +58,8 @@ def main() -> None:
                 rows["tokens"], is_split_into_words=True, padding=True, return_tensors="pt"
             )
             labels = torch.full(words["attention_mask"].shape, -100)
-            for number, tags in enumerate(rows["tags"]):
-                known = [base.config.label2id[tag] for tag in tags]
-                labels[number, : len(tags)] = torch.tensor(known)
+            for number, tags in enumerate(rows["labels"]):
+                labels[number, : len(tags)] = torch.tensor(tags)
             loss = model(**words, labels=labels).loss
             loss.backward()
             optimizer.step()

@@ -1,6 +1,6 @@
 """Sentences that mean the same, found with sentence-transformers on ELMo.
 
-    pip install 'elmo_hf[ecosystem]'
+    pip install '.[ecosystem]'
     python examples/sentence_vectors.py
 
 A plain ELMo folder is enough: the library puts a mean over the words on it.

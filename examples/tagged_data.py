@@ -302,8 +302,10 @@ def load_splits(args: argparse.Namespace) -> tuple[dict[str, Dataset], list[str]
             for split, file in names.items()
         }
     missing = {"train", "validation"} - splits.keys()
-    if missing:
+    if missing and args.dataset_name:
         raise ValueError(f"{args.dataset_name} has no split named {' or '.join(sorted(missing))}.")
+    if missing:
+        raise ValueError("Give both --train_file and --validation_file.")
     labels = sorted({tag for tags in splits["train"]["tags"] for tag in tags})
     if args.max_train_samples is not None:
         count = min(args.max_train_samples, len(splits["train"]))

@@ -45,7 +45,10 @@ class Study(NamedTuple):
 
 def read_occurrences(path: Path) -> list[Occurrence]:
     with path.open(encoding="utf-8", newline="") as file:
-        rows = [Occurrence(**row) for row in csv.DictReader(file, delimiter="\t")]
+        rows = [
+            Occurrence(**row)
+            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        ]
     for number, row in enumerate(rows, start=2):
         if row.sentence.split().count(row.word) != 1:
             raise ValueError(f"{path}, line {number}: {row.word!r} should stand in it just once.")
@@ -79,6 +82,15 @@ def same_sense(rows: list[Occurrence], nearest: list[list[int]]) -> float:
     return sum(shares) / len(shares)
 
 
+def chance(rows: list[Occurrence]) -> float:
+    """How often any other sentence of the word has the same sense."""
+    shares = []
+    for row in rows:
+        others = [other for other in rows if other.word == row.word and other is not row]
+        shares.append(sum(other.sense == row.sense for other in others) / max(1, len(others)))
+    return sum(shares) / len(shares)
+
+
 def study(model: ElmoModel, tokenizer: ElmoTokenizer, rows: list[Occurrence]) -> list[Study]:
     """Every word by itself."""
     studies = []
@@ -109,7 +121,7 @@ def main() -> None:
     figures = {study.word: study.shares for study in studies}
     columns = list(zip(*figures.values(), strict=True))
     figures["all"] = [sum(column) / len(column) for column in columns]
-    print("nearest neighbour in the same sense (by chance 44 %)")
+    print(f"nearest neighbour in the same sense (by chance {chance(rows):.0%})")
     print("         " + "".join(f"layer {layer}  " for layer in range(len(columns))))
     for word, shares in figures.items():
         print(f"{word:8} " + "".join(f"{share:7.0%}  " for share in shares))

@@ -29,3 +29,8 @@ def test_results_come_in_the_sentences_order():
 
     assert list(map_by_length(work, iter(sentences), window=4, budget=6)) == [3, 0, 5, 1, 2, 9, 0]
     assert batches == [[5], [3, 1], [0], [9], [2, 0]]
+
+
+def test_a_string_is_no_sentence():
+    with pytest.raises(ValueError, match="a list of words, not a string; split 'The bank .' first"):
+        list(map_by_length(lambda batch: batch, [["fine"], "The bank ."], window=4, budget=6))

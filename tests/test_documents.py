@@ -1,20 +1,22 @@
 """README's snippets run, its links lead somewhere, and the examples do what they print."""
 
+import functools
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
-from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer
+from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoTokenizer, WordVocabulary
+from elmo_hf.cli import app
+from elmo_hf.word_vocabulary import SPECIAL_WORDS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [
-    path
-    for path in sorted(ROOT.rglob("*.md"))
-    if ".venv" not in str(path) and ".cache" not in str(path)
-]
+FOLDERS = ("docs", "examples", "elmo_hf", "conversion", "benchmarks")
+PAGES = [*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))]
 
 
 def snippets(page: Path, language: str) -> list[str]:
@@ -22,18 +24,23 @@ def snippets(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/embedding.md", "docs/moving.md", "docs/tagging.md"]
+    "name", ["README", "docs/embedding", "docs/moving", "docs/pretraining", "docs/tagging"]
 )
 def test_snippets_print_what_their_comments_say(name, tmp_path, monkeypatch, capsys):
     """The model of the snippets is as wide as the original, but its inside is kept small."""
     monkeypatch.chdir(tmp_path)
-    config = ElmoConfig(cell_size=8, char_filters=[[1, 4]], num_highway_layers=0)
-    ElmoModel(config).save_pretrained("my-elmo")
+    words = [*SPECIAL_WORDS, "The", "river", "bank", ".", "of", "a"]
+    config = ElmoConfig(
+        cell_size=8, char_filters=[[1, 4]], num_highway_layers=0, lm_vocab_size=len(words)
+    )
+    model = ElmoForPreTraining(config)
+    model.vocabulary = WordVocabulary(words)
+    model.save_pretrained("my-elmo")
     ElmoTokenizer().save_pretrained("my-elmo")
-    code = "\n".join(snippets(ROOT / name, "python"))
+    code = "\n".join(snippets(ROOT / f"{name}.md", "python"))
     capsys.readouterr()
     exec(compile(code, name, "exec"), {})
-    promised = re.findall(r"print\(.*\)\s+# (\(.*?\)|\d+)", code)
+    promised = re.findall(r"print\(.*\)\s+# ([^:\n]+)", code)
     assert capsys.readouterr().out.splitlines() == promised and promised
 
 
@@ -43,15 +50,41 @@ def test_links_between_pages_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-def test_commands_in_the_pages_exist():
-    from elmo_hf.cli import app
+def commands(page: Path) -> list[str]:
+    """The commands of a page's shell snippets, without comments, those of several lines whole."""
+    code = "\n".join(snippets(page, "bash")).replace("\\\n", " ")
+    return [line.split(" #")[0].strip() for line in code.splitlines() if line.strip()]
 
-    names = {command.callback.__name__ for command in app.registered_commands}
-    known = {name.replace("_", "-") for name in names}
-    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert set(re.findall(r"elmo-hf ([a-z][a-z-]*)", text)) <= known
+
+@functools.cache
+def options_of(script: str) -> set[str]:
+    """The options of a script, as its `--help` tells them."""
+    command = [sys.executable, ROOT / script, "--help"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"--[a-z_-]+", printed))
+
+
+def test_commands_in_the_pages_exist():
+    """Every command of ours with its options, every script with its, every target of make."""
+    command = typer.main.get_command(app)
+    seen = 0
+    for page in PAGES:
+        for line in commands(page):
+            for some in re.findall(r"(?:elmo-hf|-m elmo_hf) ([^|]+)", line):
+                name, *arguments = shlex.split(some)
+                known = {option for p in command.commands[name].params for option in p.opts}
+                assert {part for part in arguments if part.startswith("--")} <= known, line
+                seen += 1
+            for script, some in re.findall(r"((?:examples|benchmarks)/\S+\.py)([^|]*)", line):
+                assert (ROOT / script).exists(), line
+                known = options_of(script)
+                assert set(re.findall(r"(?<!\S)--[a-z_-]+", some)) <= known, line
+                seen += 1
+    assert seen > 30
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"make ([a-z-]+)\b(?=`|  |\n| in)", text):
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert set(re.findall(r"elmo-hf ([a-z][a-z-]*)", text)) <= set(command.commands)
+    for target in re.findall(r"[`$] ?make\s([a-z-]+)", text):
         assert re.search(rf"^{target}:", makefile, re.M), target
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset, load_dataset
+from launch import free_port
 from tiny import tiny_config
 
 from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer, cli, embed_corpus
@@ -137,6 +138,13 @@ def begin(arguments, **environment) -> subprocess.Popen:
     )
 
 
+def run_two(arguments) -> None:
+    """Two processes, as accelerate and torchrun start them."""
+    settings = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    pair = [begin(arguments, RANK=str(rank), **settings) for rank in range(2)]
+    assert [process.wait(120) for process in pair] == [0, 0]
+
+
 def run(arguments, **options) -> None:
     settings = {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -167,10 +175,7 @@ def test_killed_and_shared_runs_end_with_the_same_vectors(folder, tmp_path, endi
     assert kills >= 2
     if not (tmp_path / f"killed{ending}").exists():
         run(killed)
-    # two processes, as accelerate and torchrun start them
-    shared = command(folder, source, tmp_path / f"shared{ending}")
-    pair = [begin(shared, RANK=str(rank), WORLD_SIZE="2") for rank in range(2)]
-    assert [process.wait(120) for process in pair] == [0, 0]
+    run_two(command(folder, source, tmp_path / f"shared{ending}"))
     expected = read(tmp_path / f"whole{ending}")
     assert len(expected) == 20_000
     for name in ("killed", "shared"):
@@ -178,6 +183,68 @@ def test_killed_and_shared_runs_end_with_the_same_vectors(folder, tmp_path, endi
         assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_two_processes_may_have_one_chunk_between_them(folder, tmp_path):
+    source = write(tmp_path / "text", SENTENCES)
+    run_two(command(folder, source, tmp_path / "out.npy"))
+    assert len(read(tmp_path / "out.npy")) == len(SENTENCES)
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_a_run_that_was_to_replace_a_file_loses_nothing(folder, tmp_path, monkeypatch):
+    """Killed on the way, and started again without the word that it may replace the file."""
+    monkeypatch.setattr(embed_corpus, "CHUNK", 2)
+    output = tmp_path / "out.npy"
+    old = write(tmp_path / "old", SENTENCES[:1])
+    new = write(tmp_path / "new", SENTENCES)
+    cli.embed(output, str(old), str(folder))
+    before = output.read_bytes()
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EmbeddingJob, "finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            cli.embed(output, str(new), str(folder), overwrite=True)
+    with pytest.raises(FileExistsError, match="exists; give --overwrite"):
+        cli.embed(output, str(new), str(folder))
+    assert output.read_bytes() == before and len(list(tmp_path.glob(".out*/*.npz"))) == 3
+    with monkeypatch.context() as patch:
+        # after the file was in its place, before its chunks were dropped
+        patch.setattr(EmbeddingJob, "clean", killed)
+        with pytest.raises(KeyboardInterrupt):
+            cli.embed(output, str(new), str(folder), overwrite=True)
+    cli.embed(output, str(new), str(folder))
+    assert len(read(output)) == len(SENTENCES) and not list(tmp_path.glob(".out*"))
+
+
+def test_chunks_are_bounded_by_words_as_well(monkeypatch):
+    monkeypatch.setattr(embed_corpus, "CHUNK_WORDS", 4)
+    sizes = [len(chunk) for chunk in embed_corpus.in_chunks(lines(SENTENCES))]
+    assert sizes == [2, 3]
+
+
+def test_several_texts_are_one(folder, tmp_path):
+    for name, some in (("a", SENTENCES[:2]), ("b", SENTENCES[2:])):
+        write(tmp_path / f"{name}.txt", some)
+    cli.embed(tmp_path / "both.hdf5", str(tmp_path / "*.txt"), str(folder))
+    with h5py.File(tmp_path / "both.hdf5") as file:
+        assert set(file) == {*"01234", "sentence_to_index"}
+
+
+def test_a_missing_library_is_told_before_the_work(embedder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=re.escape("pip install 'elmo_hf[conversion]'")):
+        EmbeddingJob(embedder, tmp_path / "out.hdf5")
+
+
+def test_a_process_takes_its_own_gpu(monkeypatch):
+    assert cli.cuda_device() == (0 if torch.cuda.is_available() else -1)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert cli.cuda_device() == 3
 
 
 def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_path):
@@ -218,12 +285,27 @@ def test_bad_input_is_one_sentence(folder, tmp_path, source, output, sentence):
     assert (tmp_path / "there.npy").read_text() == "old"
 
 
-def test_a_line_may_be_left_out_and_a_word_may_be_long(folder, tmp_path):
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_skipped_line_keeps_the_others_places_and_a_word_may_be_long(
+    folder, embedder, tmp_path, ending
+):
     text = tmp_path / "text"
     text.write_bytes(b"fine .\n\xff\xfe no\nfine too .\n" + b"x" * 1_000_000 + b"\n")
-    cli.embed(tmp_path / "out.hdf5", str(text), str(folder), on_error="skip")
-    with h5py.File(tmp_path / "out.hdf5") as file:
-        assert set(file) == {"0", "2", "3", "sentence_to_index"} and file["3"].shape[1] == 1
+    cli.embed(tmp_path / f"out{ending}", str(text), str(folder), on_error="skip", layers="top")
+    found = read(tmp_path / f"out{ending}")
+    assert [len(array) for array in found] == [2, 0, 3, 1]
+    [expected] = embedder.embed([["fine", "too", "."]], layers="top")
+    np.testing.assert_allclose(found[2], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_row_that_is_no_text_is_told_or_skipped(folder, tmp_path):
+    rows = [{"text": "fine ."}, {"text": None}]
+    Dataset.from_list(rows).to_parquet(str(tmp_path / "data" / "train.parquet"))
+    data = {"model": str(folder), "dataset": str(tmp_path / "data")}
+    with pytest.raises(ValueError, match="row 1: 'text' should be text or a list of words"):
+        cli.embed(tmp_path / "out.npy", **data)
+    cli.embed(tmp_path / "out.npy", **data, on_error="skip")
+    assert [array.shape[1] for array in read(tmp_path / "out.npy")] == [2, 0]
 
 
 def test_a_full_disk_keeps_what_is_done(embedder, tmp_path, monkeypatch):
@@ -238,7 +320,7 @@ def test_a_full_disk_keeps_what_is_done(embedder, tmp_path, monkeypatch):
         save(self, path)
 
     monkeypatch.setattr(embed_corpus.Chunk, "save", full)
-    with pytest.raises(OSError, match="No space left.*1 times 2 lines, is kept"):
+    with pytest.raises(OSError, match="No space left.*1 chunks of lines, is kept"):
         job.run(lines(SENTENCES))
     monkeypatch.setattr(embed_corpus.Chunk, "save", save)
     job.finish(job.run(lines(SENTENCES)))

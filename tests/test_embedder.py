@@ -7,6 +7,7 @@ from tiny import tiny_config
 
 from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer, batch_to_ids, embedder
 from elmo_hf.characters import encode_word
+from elmo_hf.conversion.export_hf_to_allennlp import export
 
 SENTENCES = [
     ["Dogs", "bark", "."],
@@ -135,6 +136,15 @@ def test_names_and_shapes_of_allennlp(model):
     ids = batch_to_ids([["A", "dog"], ["Dogs"]])
     assert ids.shape == (2, 2, 50) and ids.dtype == torch.long
     assert ids[0, 1].tolist() == encode_word("dog") and not ids[1, 1].any()
+
+
+def test_allennlps_files_by_their_names(model, tmp_path):
+    model.save_pretrained(tmp_path / "elmo")
+    export(str(tmp_path / "elmo"), output_dir=tmp_path / "hdf5")
+    files = {"options_file": "options.json", "weight_file": "model.hdf5"}
+    old = ElmoEmbedder(**{key: str(tmp_path / "hdf5" / name) for key, name in files.items()})
+    for one, other in zip(old.embed(SENTENCES), ElmoEmbedder(model).embed(SENTENCES), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

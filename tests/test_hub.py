@@ -76,6 +76,9 @@ def test_push_and_load_everywhere(tagger, tmp_path, lfs):
         names = hub.files(REPO).keys()
         assert {"model.safetensors", "modeling_elmo.py", "README.md"} <= names
         assert not any("optimizer" in name for name in names)
+        card = ModelCard(hub.files(REPO)["README.md"].decode())
+        assert card.data.pipeline_tag == "token-classification"
+        assert "AutoModelForTokenClassification.from_pretrained" in card.text
         assert ("PUT" in {method for method, _ in hub.requests}) == lfs
         auto = "AutoModelForTokenClassification"
         for hidden in (False, True):

@@ -88,6 +88,7 @@ def show_layers() -> str:
 def show_moves(word: str, text: str) -> str:
     """The word's vector in each sentence, on a plane for every layer, and the cosines."""
     lines = [line.split() for line in text.splitlines() if line.split()]
+    word = word.strip()
     missing = [" ".join(line) for line in lines if word not in line]
     if len(lines) < 2:
         return note("Give two sentences or more, one a line.")
