@@ -23,6 +23,7 @@ from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.source import load_elmo
 from elmo_hf.embed_corpus import EmbeddingJob, Line, dataset_lines, file_lines, read_lines
 from elmo_hf.embedder import ElmoEmbedder
+from elmo_hf.freed_memory import keep_freed_memory
 from elmo_hf.lm_corpus import Corpus, find_files
 from elmo_hf.publish import publish
 from elmo_hf.tagger import ElmoTagger
@@ -193,6 +194,7 @@ def embed(
     """
     if on_error not in ("stop", "skip"):
         raise ValueError(f"--on-error is {on_error!r} but must be stop or skip.")
+    keep_freed_memory()
     with process_group() as (rank, processes):
         embedder = ElmoEmbedder(model, cuda_device=cuda_device())
         job = EmbeddingJob(embedder, output, layers, pooling, dtype)

@@ -329,22 +329,31 @@ def write_npy(path: Path, paths: list[Path], pooling: str) -> None:
     All vectors one after the other, (vectors, size) or (vectors, layers, size), and in a file
     beside it where each sentence begins, with the end of all behind the last.
     """
-    lengths = []
-    for some in paths:
-        with np.load(some) as saved:
-            lengths.append(saved["lengths"])
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    np.save(path.with_name("whole.offsets.npy"), offsets)
+    offsets = path.with_name("whole.offsets.npy")
+    # as they come: of a corpus of any size only sums are in memory
+    sentences = vectors = 0
+    with tqdm(paths, desc="counting", unit="chunk", leave=False) as bar, offsets.open("wb") as file:
+        write_header(file, np.dtype(np.int64), (0,))
+        file.write(np.zeros(1, np.int64).data)
+        for some in bar:
+            with np.load(some) as saved:
+                ends = vectors + np.cumsum(saved["lengths"])
+            file.write(ends.data)
+            sentences, vectors = sentences + len(ends), int(ends[-1])
+        file.seek(0)
+        write_header(file, ends.dtype, (sentences + 1,))
     first = Chunk.load(paths[0]).values
-    header = {
-        "descr": np.lib.format.dtype_to_descr(first.dtype),
-        "fortran_order": False,
-        "shape": (int(offsets[-1]), *first.shape[1:]),
-    }
     with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
+        write_header(file, first.dtype, (vectors, *first.shape[1:]))
         for chunk in load_chunks(paths):
             file.write(np.ascontiguousarray(chunk.values).data)
+
+
+def write_header(file: BinaryIO, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    """The first bytes of an `.npy` file, as many of them for any number of rows."""
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
 
 
 def check_library(form: str) -> None:

@@ -124,10 +124,18 @@ class PackedWeight(FastCopy):
 
     # From here on the plain product is as fast, and needs no kernel made for this number of rows.
     MANY_ROWS = 160
+    # oneDNN makes and keeps a kernel for every number of rows; from here on only multiples of this
+    FEW_ROWS = 16
 
     def __init__(self, weight: torch.Tensor):
         super().__init__(weight)
         self.matrix = PackedMatrix(weight.detach())
+
+    def __call__(self, inputs: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        rows = len(inputs)
+        if rows > self.FEW_ROWS and rows % self.FEW_ROWS:
+            inputs = nn.functional.pad(inputs, (0, 0, 0, -rows % self.FEW_ROWS))
+        return self.matrix(inputs, bias)[:rows]
 
 
 def pack(weight: torch.Tensor) -> PackedWeight | None:

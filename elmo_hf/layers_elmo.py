@@ -204,7 +204,7 @@ class ElmoLinear(nn.Linear):
         packed = usable(self.packed, self.weight)
         if packed is None or len(input) >= PackedWeight.MANY_ROWS:
             return super().forward(input)
-        return packed.matrix(input, self.bias)
+        return packed(input, self.bias)
 
 
 def has_hooks(module: nn.Module) -> bool:

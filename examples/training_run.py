@@ -1,16 +1,13 @@
 """How a training run under accelerate begins and ends."""
 
 import argparse
-import ctypes
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from accelerate import Accelerator
 from transformers.utils import logging
 
-# of glibc's malloc.h
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+from elmo_hf.freed_memory import keep_freed_memory
 
 
 @contextmanager
@@ -38,18 +35,3 @@ def leave_together(accelerator: Accelerator) -> None:
     accelerator.wait_for_everyone()
     accelerator.free_memory()
     accelerator.end_training()
-
-
-def keep_freed_memory() -> None:
-    """
-    Lets the process keep the memory it frees, for its next step.
-
-    By default glibc hands large pieces back to the system and asks for them again at every step of
-    a training, which on a CPU costs up to a third of the time. Elsewhere nothing happens.
-    """
-    if sys.platform != "linux":
-        return
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):
-        library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-        library.mallopt(M_MMAP_THRESHOLD, 2**30)

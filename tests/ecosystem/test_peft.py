@@ -5,6 +5,7 @@ import re
 import torch
 from launch import run
 from peft import PeftModel
+from safetensors.torch import load_file
 
 from elmo_hf import ElmoForTokenClassification, ElmoTokenizer, carried_tagger
 
@@ -13,6 +14,11 @@ def test_example_trains_saves_and_merges(tmp_path):
     printed = run("run_lora.py", ["--output_dir", tmp_path, "--num_train_epochs", 2])
     first, second = (float(loss) for loss in re.findall(r"epoch \d: loss ([\d.]+)", printed))
     assert second < first
+    # what starts as zeros was trained in every kind of layer
+    adapter = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    for name in ("input_linear", "recurrent_linear", "projection"):
+        grown = [part.abs().max() for key, part in adapter.items() if f"{name}.lora_B" in key]
+        assert len(grown) >= 4 and min(grown) > 0, name
     base = ElmoForTokenClassification.from_pretrained(carried_tagger())
     adapted = PeftModel.from_pretrained(base, tmp_path / "adapter").eval()
     merged = ElmoForTokenClassification.from_pretrained(tmp_path / "merged").eval()
