@@ -23,11 +23,14 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from .embedder import ElmoEmbedder
+from .freed_memory import hand_back_memory
 from .lm_corpus import decode, open_text
 
 # lines and words of a chunk, which ends with whichever comes first: memory is bounded by words
 CHUNK = 1024
 CHUNK_WORDS = 1 << 15
+# chunks after which free memory goes back to the system
+TIDYING = 8
 # bytes; with fewer left a disk is full
 ROOM = 1 << 20
 
@@ -131,6 +134,8 @@ class EmbeddingJob:
                 with self.told():
                     embedded.save(paths[-1])
             progress(chunk)
+            if number % TIDYING == 0:
+                hand_back_memory()
         return paths
 
     def path_of(self, number: int, chunk: list[Line]) -> Path:

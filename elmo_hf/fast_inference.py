@@ -124,7 +124,8 @@ class PackedWeight(FastCopy):
 
     # From here on the plain product is as fast, and needs no kernel made for this number of rows.
     MANY_ROWS = 160
-    # oneDNN makes and keeps a kernel for every number of rows; from here on only multiples of this
+    # oneDNN makes and keeps a kernel for every number of rows: powers of two up to this one, and
+    # its multiples, are few, and what they add costs next to nothing
     FEW_ROWS = 16
 
     def __init__(self, weight: torch.Tensor):
@@ -133,8 +134,9 @@ class PackedWeight(FastCopy):
 
     def __call__(self, inputs: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         rows = len(inputs)
-        if rows > self.FEW_ROWS and rows % self.FEW_ROWS:
-            inputs = nn.functional.pad(inputs, (0, 0, 0, -rows % self.FEW_ROWS))
+        step = min(self.FEW_ROWS, 1 << (rows - 1).bit_length())
+        if rows % step:
+            inputs = nn.functional.pad(inputs, (0, 0, 0, -rows % step))
         return self.matrix(inputs, bias)[:rows]
 
 

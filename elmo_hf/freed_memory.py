@@ -1,5 +1,5 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""What a process does with memory that it frees."""
+"""What a process does with memory that it frees; elsewhere than with glibc nothing happens."""
 
 import ctypes
 import sys
@@ -12,14 +12,20 @@ def keep_freed_memory() -> None:
     """
     Lets the process keep the memory it frees, for its next batch.
 
-    By default glibc hands large pieces back to the system and asks for them again at every batch,
-    which on a CPU costs up to a third of the time of a training, and over a long corpus leaves
-    holes that nothing fits into. Elsewhere nothing happens.
+    By default large pieces go back to the system and are asked for again at every batch, which on a
+    CPU costs up to a third of the time of a training.
     """
-    if sys.platform != "linux":
-        return
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):
-        library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-        # the largest that glibc takes
-        library.mallopt(M_MMAP_THRESHOLD, 2**25)
+    call("mallopt", M_TRIM_THRESHOLD, 2**31 - 1)
+    # the largest that glibc takes
+    call("mallopt", M_MMAP_THRESHOLD, 2**25)
+
+
+def hand_back_memory() -> None:
+    """Now and then: the holes between pieces that a long run keeps would add up."""
+    call("malloc_trim", 0)
+
+
+def call(name: str, *arguments: int) -> None:
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if hasattr(library, name):
+        getattr(library, name)(*arguments)
