@@ -338,7 +338,7 @@ def write_npy(path: Path, paths: list[Path], pooling: str) -> None:
     # as they come: of a corpus of any size only sums are in memory
     sentences = vectors = 0
     with tqdm(paths, desc="counting", unit="chunk", leave=False) as bar, offsets.open("wb") as file:
-        write_header(file, np.dtype(np.int64), (0,))
+        write_header(file, np.dtype(np.int64), (0,))  # to be written over
         file.write(np.zeros(1, np.int64).data)
         for some in bar:
             with np.load(some) as saved:
@@ -346,7 +346,7 @@ def write_npy(path: Path, paths: list[Path], pooling: str) -> None:
             file.write(ends.data)
             sentences, vectors = sentences + len(ends), int(ends[-1])
         file.seek(0)
-        write_header(file, ends.dtype, (sentences + 1,))
+        write_header(file, np.dtype(np.int64), (sentences + 1,))
     first = Chunk.load(paths[0]).values
     with path.open("wb") as file:
         write_header(file, first.dtype, (vectors, *first.shape[1:]))
@@ -363,9 +363,9 @@ def write_header(file: BinaryIO, dtype: np.dtype, shape: tuple[int, ...]) -> Non
 
 def check_library(form: str) -> None:
     """That the format's library is there, before the work begins."""
-    library, extra = {"hdf5": ("h5py", "conversion"), "parquet": ("pyarrow", "train")}.get(
-        form, ("numpy", "")
-    )
+    if form not in EXTRAS:
+        return
+    library, extra = EXTRAS[form]
     try:
         importlib.import_module(library)
     except ImportError as error:
@@ -375,5 +375,7 @@ def check_library(form: str) -> None:
         ) from error
 
 
+# formats that need more than the package itself: a library, and the extra that brings it
+EXTRAS = {"hdf5": ("h5py", "conversion"), "parquet": ("pyarrow", "train")}
 WRITERS = {"hdf5": write_hdf5, "parquet": write_parquet, "npy": write_npy}
 FORMS = {".hdf5": "hdf5", ".h5": "hdf5", ".parquet": "parquet", ".npy": "npy"}

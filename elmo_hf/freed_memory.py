@@ -16,8 +16,7 @@ def keep_freed_memory() -> None:
     CPU costs up to a third of the time of a training.
     """
     call("mallopt", M_TRIM_THRESHOLD, 2**31 - 1)
-    # the largest that glibc takes
-    call("mallopt", M_MMAP_THRESHOLD, 2**25)
+    call("mallopt", M_MMAP_THRESHOLD, 2**30)
 
 
 def hand_back_memory() -> None:
