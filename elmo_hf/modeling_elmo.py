@@ -459,6 +459,9 @@ class ElmoForPreTraining(ElmoPreTrainedModel):
     holds these words; it is saved and loaded with the model.
     """
 
+    # Trainer would else leave it to us to divide by the words of all accumulated batches
+    accepts_loss_kwargs = False
+
     def __init__(self, config: ElmoConfig):
         super().__init__(config)
         if config.lm_vocab_size is None:

@@ -40,7 +40,7 @@ def write_model(model: str, output_file: Path) -> str:
         ) from error
     name = find_model(model)
     [kind] = (ElmoConfig.from_pretrained(name).architectures or ["ElmoModel"])[:1]
-    loaded = HEADS.get(kind, ElmoModel).from_pretrained(name)
+    loaded = HEADS.get(kind, ElmoModel).from_pretrained(name, dtype=torch.float32)
     padded = PaddedElmo(loaded)
     output_file.parent.mkdir(parents=True, exist_ok=True)
     # beside the file it becomes, so that a killed run leaves nothing half-done under its name

@@ -44,6 +44,8 @@ class PaddedElmo(nn.Module):
             raise ValueError(f"{type(model).__name__} has no form for exporters.")
         if model.config.mix_layer_norm:
             raise ValueError("A model with `mix_layer_norm` has no form for exporters.")
+        if model.config.num_word_vectors:
+            raise ValueError("A model with word vectors of its own has no form for exporters.")
         self.model = model.eval()
         self.elmo: ElmoModel = model if isinstance(model, ElmoModel) else model.elmo
         width = model.config.max_characters_per_token

@@ -3,16 +3,24 @@
 
 import numpy as np
 from transformers import TokenClassificationPipeline
+from transformers.pipelines.token_classification import AggregationStrategy
 
 
 class ElmoTokenClassificationPipeline(TokenClassificationPipeline):
     """transformers' own, which looks a token's name up by its number; a word here has none."""
 
-    def gather_pre_entities(self, sentence, input_ids, *args, **kwargs):
-        if input_ids.ndim == 1:
-            return super().gather_pre_entities(sentence, input_ids, *args, **kwargs)
-        numbers = np.zeros(len(input_ids), dtype=int)
-        words = super().gather_pre_entities(sentence, numbers, *args, **kwargs)
-        for word in words:
-            word |= {"word": sentence[word["start"] : word["end"]], "is_subword": False}
+    def gather_pre_entities(
+        self, sentence, input_ids, scores, offset_mapping, special_tokens_mask, strategy, **kwargs
+    ):
+        has_rows = input_ids.ndim == 2
+        if has_rows:
+            input_ids = np.zeros(len(input_ids), dtype=int)
+            # words have no pieces to be put together, so there is no strategy to warn of
+            strategy = AggregationStrategy.SIMPLE
+        words = super().gather_pre_entities(
+            sentence, input_ids, scores, offset_mapping, special_tokens_mask, strategy, **kwargs
+        )
+        if has_rows:
+            for word in words:
+                word |= {"word": sentence[word["start"] : word["end"]], "is_subword": False}
         return words

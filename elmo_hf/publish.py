@@ -5,7 +5,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from huggingface_hub import HfApi, ModelCard, ModelCardData
-from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
+from huggingface_hub.errors import (
+    HfHubHTTPError,
+    HFValidationError,
+    LocalTokenNotFoundError,
+)
 
 from .configuration_elmo import ElmoConfig
 from .remote_code import AUTO_CLASSES, add_code
@@ -56,6 +60,9 @@ def publish(folder: str | Path, repo: str, private: bool = False) -> str:
                     "in with `hf auth login`, or set HF_TOKEN to a token that may write."
                 ) from None
             raise OSError(f"The Hub did not take {repo!r}: {first_line(error)}.") from error
+        except HFValidationError:
+            # a name that no repository may have; it says so
+            raise
         except Exception as error:
             # a connection that breaks has an exception of the client's own
             raise OSError(

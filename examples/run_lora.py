@@ -1,4 +1,4 @@
-"""Fine-tune a tagger with peft: LoRA on the biLM's linear layers, saved apart, merged at the end.
+"""Fine-tune a tagger with peft: LoRA on all linear layers, saved apart, merged at the end.
 
     pip install '.[ecosystem]'
     python examples/run_lora.py --output_dir my-lora --train_file train.conllu
@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 import torch
-from peft import LoraConfig, TaskType, get_peft_model
+from peft import LoraConfig, get_peft_model
 from tagged_data import load_tagged, number_tags
 from tqdm.auto import tqdm
 
@@ -20,8 +20,8 @@ from elmo_hf.carried import CARRIED, find_tagger
 from elmo_hf.cli import run
 
 SAMPLE = Path(__file__).resolve().parent / "sample" / "train.conllu"
-# all of the biLSTM's, and the one that leads to it; the classifier is trained as a whole
-TARGETS = ["input_linear", "recurrent_linear", "projection"]
+# all of the biLSTM's, the one that leads to it, and the head's
+TARGETS = ["input_linear", "recurrent_linear", "projection", "classifier"]
 
 
 def main() -> None:
@@ -41,12 +41,8 @@ def main() -> None:
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
     numbers = base.config.label2id
     sentences = number_tags(load_tagged(args.train_file, "pos"), str(args.train_file), numbers)
-    settings = LoraConfig(
-        task_type=TaskType.TOKEN_CLS,
-        r=args.rank,
-        target_modules=TARGETS,
-        modules_to_save=["classifier"],
-    )
+    # no task type: with one, peft would train the classifier as a whole beside its matrices
+    settings = LoraConfig(r=args.rank, target_modules=TARGETS)
     model = get_peft_model(base, settings).train()
     model.print_trainable_parameters()
     trained = [weight for weight in model.parameters() if weight.requires_grad]

@@ -9,12 +9,13 @@ does more: a cache of a frozen biLM's layers, predictions, a report.
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 from datasets import Dataset
 from tagged_data import load_splits
-from training_run import leave_together
+from training_run import leave_together, whole_checkpoint
 from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
@@ -24,10 +25,10 @@ from transformers import (
     TrainingArguments,
     set_seed,
 )
-from transformers.trainer_utils import get_last_checkpoint
 
 from elmo_hf.carried import CARRIED, find_model
 from elmo_hf.cli import run
+from elmo_hf.publish import publish
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Arguments:
 class Settings(TrainingArguments):
     """TrainingArguments with defaults that suit: best model, one evaluation an epoch."""
 
-    output_dir: str = "outputs/trainer"
+    output_dir: str = field(metadata={"help": "a run that is there goes on"})
     learning_rate: float = 1e-3
     per_device_train_batch_size: int = 16
     eval_strategy: str = "epoch"
@@ -76,16 +77,17 @@ def encode(dataset: Dataset, tokenizer) -> Dataset:
 def main() -> None:
     parser = HfArgumentParser((Arguments, Settings), description=__doc__)
     args, settings = parser.parse_args_into_dataclasses()
+    # Trainer's own push would leave the model's code behind
+    push, settings.push_to_hub = settings.push_to_hub, False
     extras = {"dataset_name": None, "token_column": None, "tag_column": None, "task": "pos"}
     splits, labels = load_splits(SimpleNamespace(**vars(args), **extras, max_train_samples=None))
     name = find_model(args.model_name_or_path)
     # for the new head
     set_seed(settings.seed)
     tokenizer = AutoTokenizer.from_pretrained(name)
+    numbers = {label: number for number, label in enumerate(labels)}
     model = AutoModelForTokenClassification.from_pretrained(
-        name,
-        id2label=dict(enumerate(labels)),
-        label2id={label: number for number, label in enumerate(labels)},
+        name, id2label=dict(enumerate(labels)), label2id=numbers
     )
     if args.freeze_bilm:
         model.freeze_bilm()
@@ -99,12 +101,15 @@ def main() -> None:
         data_collator=DataCollatorForTokenClassification(tokenizer),
         compute_metrics=token_accuracy,
     )
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(settings.output_dir))
+    trainer.train(resume_from_checkpoint=whole_checkpoint(settings.output_dir))
     trainer.save_model()
     for split in [split for split in ("validation", "test") if split in data]:
         metrics = trainer.evaluate(data[split], metric_key_prefix=split)
         trainer.log_metrics(split, metrics)
         trainer.save_metrics(split, metrics)
+    if push and trainer.is_world_process_zero():
+        repo = settings.hub_model_id or Path(settings.output_dir).name
+        print(f"pushed to {publish(settings.output_dir, repo)}")
     accelerator = trainer.accelerator
     del trainer, model
     leave_together(accelerator)

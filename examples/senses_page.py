@@ -1,6 +1,7 @@
 """The vectors of ambiguous words on a plane, layer by layer: a PNG, and a page to point at."""
 
 import html
+from itertools import cycle
 from pathlib import Path
 
 import torch
@@ -23,8 +24,8 @@ def plane(vectors: torch.Tensor) -> torch.Tensor:
 
 
 def senses(study) -> dict[str, str]:
-    """A colour for each sense of a word."""
-    return dict(zip(dict.fromkeys(row.sense for row in study.rows), COLORS, strict=False))
+    """A colour for each sense of a word; a fifth sense has the first one's again."""
+    return dict(zip(dict.fromkeys(row.sense for row in study.rows), cycle(COLORS), strict=False))
 
 
 def layer_name(number: int) -> str:

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from accelerate import Accelerator
 from transformers.utils import logging
@@ -28,6 +29,12 @@ def training_run(args: argparse.Namespace, name: str) -> Iterator[Accelerator]:
         accelerator.init_trackers(name, config=settings)
     yield accelerator
     leave_together(accelerator)
+
+
+def whole_checkpoint(folder: str) -> str | None:
+    """The newest of a Trainer's that was not cut short: its state is what is written last."""
+    whole = [state.parent for state in Path(folder).glob("checkpoint-*/trainer_state.json")]
+    return max(map(str, whole), key=lambda path: int(path.rpartition("-")[2]), default=None)
 
 
 def leave_together(accelerator: Accelerator) -> None:

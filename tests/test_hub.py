@@ -108,6 +108,19 @@ ElmoTokenizer.from_pretrained({str(tagger)!r}).push_to_hub("{REPO}")
         code = LOAD.format(hidden=True, repo=REPO, cls=auto, sentence=SENTENCE)
         found = run(code, hub.environment(tmp_path / "loading", token=""))
         assert json.loads(found) == expected(tagger)
+        # and once more by someone who has not installed elmo_hf
+        code = f"""
+import sys
+sys.modules["elmo_hf"] = None
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+for auto in (AutoModelForTokenClassification, AutoTokenizer):
+    auto.from_pretrained("{REPO}", trust_remote_code=True).push_to_hub("me/again")
+"""
+        run(code, hub.environment(tmp_path / "pushing again"))
+        assert hub.files("me/again").keys() == hub.files(REPO).keys()
+        code = LOAD.format(hidden=True, repo="me/again", cls=auto, sentence=SENTENCE)
+        found = run(code, hub.environment(tmp_path / "loading again", token=""))
+        assert json.loads(found) == expected(tagger)
     assert not (tagger / "modeling_elmo.py").exists()
 
 
@@ -129,6 +142,13 @@ def test_without_the_right_token_one_sentence(tagger, tmp_path, token):
         complained = push(tagger, hub.environment(tmp_path, token=token), status=1)
         assert "or set HF_TOKEN to a token that may write" in complained
         assert "Traceback" not in complained and "hf_wrong" not in complained
+
+
+def test_a_name_that_no_repository_may_have_is_told(tagger, tmp_path):
+    with HubServer() as hub:
+        command = [sys.executable, "-m", "elmo_hf", "push", tagger, "me/elmo/pos"]
+        complained = run(command, hub.environment(tmp_path), status=1)
+        assert "Repo id must be" in complained and "interrupted" not in complained
 
 
 def test_what_is_no_model_is_not_pushed(tmp_path):
@@ -155,3 +175,18 @@ def test_a_trained_tagger_goes_to_the_hub_with_its_figures(tmp_path):
     assert found == {split: results[f"{split}_accuracy"] for split in ("validation", "test")}
     text = "".join(path.read_text(errors="ignore") for path in (tmp_path / "out").glob("*.*"))
     assert hub.token not in text
+
+
+def test_trainer_pushes_with_the_code(tmp_path):
+    bilm = tmp_path / "bilm"
+    ElmoModel(tiny_config()).save_pretrained(bilm)
+    ElmoTokenizer(max_characters_per_token=WIDTH).save_pretrained(bilm)
+    arguments = ["--model_name_or_path", bilm, "--output_dir", tmp_path / "out", "--use_cpu"]
+    arguments += ["--max_steps", 1, "--push_to_hub", "--hub_model_id", REPO]
+    with HubServer() as hub:
+        process = start("run_pos_trainer.py", arguments, **hub.environment(tmp_path / "home"))
+        printed, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, printed
+        assert f"pushed to {hub.url}/{REPO}" in printed
+        names = hub.files(REPO).keys()
+    assert {"model.safetensors", "tokenizer_config.json", "modeling_elmo.py"} <= names

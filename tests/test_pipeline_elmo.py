@@ -1,5 +1,6 @@
 """transformers' pipelines, by nothing but a folder."""
 
+import json
 import os
 import subprocess
 import sys
@@ -55,16 +56,17 @@ def test_split_words_may_have_spaces(tagger):
 
 def test_batches_change_nothing(tagger):
     pipe = pipeline("token-classification", model=tagger)
-    texts = [TEXT, "Up .", "Nobody knows why it fell so far ."]
-    alone, together = pipe(texts), pipe(texts, batch_size=3)
+    texts = [TEXT, "Up .", "", "Nobody knows why it fell so far ."]
+    alone, together = pipe(texts), pipe(texts, batch_size=4)
     for one, other in zip(alone, together, strict=True):
         assert [word["entity"] for word in one] == [word["entity"] for word in other]
         scores = [word["score"] for word in other]
         assert [word["score"] for word in one] == pytest.approx(scores, rel=1e-5)
 
 
-def test_neighbours_of_one_tag_are_grouped(tagger):
-    pipe = pipeline("token-classification", model=tagger, aggregation_strategy="simple")
+@pytest.mark.parametrize("strategy", ["simple", "first"])
+def test_neighbours_of_one_tag_are_grouped(strategy, tagger):
+    pipe = pipeline("token-classification", model=tagger, aggregation_strategy=strategy)
     tags = [word["entity"] for word in pipeline("token-classification", model=tagger)(TEXT)]
     changes = sum(one != other for one, other in zip(tags, tags[1:], strict=False))
     assert len(pipe(TEXT)) == changes + 1
@@ -78,36 +80,74 @@ def test_features_are_the_models(tmp_path):
     with torch.inference_mode():
         expected = model(**batch).last_hidden_state
     np.testing.assert_allclose(features, expected.numpy(), rtol=1e-6, atol=1e-7)
+    # in a batch, rows of zeros follow a shorter text's words
+    pipe = pipeline("feature-extraction", model=folder, batch_size=2)
+    short, _ = map(np.array, pipe(["Stocks", TEXT]))
+    assert short.shape == features.shape and not short[0, 1:].any() and short[0, 0].any()
 
 
 def test_classes_of_texts(tmp_path):
     folder = save(tmp_path / "classes", ElmoForSequenceClassification, id2label={0: "-", 1: "+"})
     pipe = pipeline("text-classification", model=folder)
     alone, together = pipe([TEXT, "Up ."]), pipe([TEXT, "Up ."], batch_size=2)
-    assert {one["label"] for one in alone} <= {"-", "+"}
+    model = ElmoForSequenceClassification.from_pretrained(folder).eval()
+    batch = ElmoTokenizer.from_pretrained(folder)([TEXT, "Up ."], padding=True, return_tensors="pt")
+    best = model(**batch).logits.argmax(dim=-1).tolist()
+    assert [one["label"] for one in alone] == ["-+"[number] for number in best]
     assert [one["score"] for one in alone] == pytest.approx([one["score"] for one in together])
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_a_published_folder_needs_the_flag_or_the_package(installed, tagger, tmp_path):
-    expected = pipeline("token-classification", model=tagger)(TEXT)
-    add_code(tagger)
+def run_elsewhere(code: str, home, installed: bool) -> list:
+    """What a fresh process prints that may only have transformers."""
     start = "import elmo_hf" if installed else "import sys; sys.modules['elmo_hf'] = None"
-    flag = "" if installed else ", trust_remote_code=True"
-    code = (
-        f"{start}\nfrom transformers import pipeline\n"
-        f"pipe = pipeline('token-classification', model={tagger!r}{flag})\n"
-        f"print([(word['word'], word['entity'], float(word['score'])) for word in pipe({TEXT!r})])"
-    )
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"HF_HOME": str(tmp_path / "home")},
+        [sys.executable, "-c", f"{start}\nfrom transformers import pipeline\n{code}"],
+        env=os.environ | {"HF_HOME": str(home)},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    said = [(word["word"], word["entity"], float(word["score"])) for word in expected]
-    assert eval(done.stdout) == said
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_published_tagger_needs_the_flag_or_the_package(installed, tagger, tmp_path):
+    pipe = pipeline("token-classification", model=tagger)
+    texts = [TEXT, "Up ."]
+    expected = [pipe(texts), pipe([WORDS], is_split_into_words=True)]
+    add_code(tagger)
+    flag = "" if installed else ", trust_remote_code=True"
+    code = f"""
+import json
+pipe = pipeline("token-classification", model={tagger!r}{flag})
+found = [pipe({texts!r}, batch_size=2), pipe([{WORDS!r}], is_split_into_words=True)]
+found += [pipeline("ner", model={tagger!r}{flag})({texts!r})]
+print(json.dumps(found, default=float))
+"""
+    found = run_elsewhere(code, tmp_path / "home", installed)
+    for mine, theirs in zip([*expected, expected[0]], found, strict=True):
+        for one, other in zip(mine, theirs, strict=True):
+            for word, same in zip(one, other, strict=True):
+                assert same == word | {"score": pytest.approx(float(word["score"]), rel=1e-5)}
+
+
+def test_what_is_published_and_no_tagger_is_not_taken_for_one(tmp_path):
+    folder = save(tmp_path / "classes", ElmoForSequenceClassification, id2label={0: "-", 1: "+"})
+    [expected] = pipeline("text-classification", model=folder)(TEXT)
+    add_code(folder)
+    code = f"""
+import json
+found = [
+    pipeline("text-classification", model={folder!r}, trust_remote_code=True)({TEXT!r}),
+    pipeline("feature-extraction", model={folder!r}, trust_remote_code=True)({TEXT!r}),
+]
+print(json.dumps(found))
+"""
+    [[same], [features]] = run_elsewhere(code, tmp_path / "home", installed=False)
+    assert same == expected | {"score": pytest.approx(expected["score"])}
+    assert len(features) == len(WORDS)
+    config = json.loads((tmp_path / "classes" / "config.json").read_text())
+    assert "custom_pipelines" not in config
 
 
 def test_models_with_numbers_are_served_as_before():

@@ -49,16 +49,16 @@ def trained(setting, tmp_path_factory):
     return folder
 
 
-def test_the_best_model_is_saved_and_judged(trained):
-    model = AutoModelForTokenClassification.from_pretrained(trained)
+def test_the_best_model_is_saved_and_judged(setting, tmp_path):
+    """The best by the largest loss, so that it is not the last one, too."""
+    goal = ["--metric_for_best_model", "loss", "--greater_is_better", "True"]
+    run(SCRIPT, [*setting, "--output_dir", tmp_path, "--num_train_epochs", 3, *goal])
+    model = AutoModelForTokenClassification.from_pretrained(tmp_path)
     assert model.config.label2id["NOUN"] in model.config.id2label
-    results = json.loads((trained / "all_results.json").read_text())
-    histories = [
-        json.loads(path.read_text())["log_history"]
-        for path in trained.glob("checkpoint-*/trainer_state.json")
-    ]
-    best = max(row["eval_accuracy"] for rows in histories for row in rows if "eval_loss" in row)
-    assert results["validation_accuracy"] == pytest.approx(best)
+    state = json.loads((checkpoints(tmp_path)[-1] / "trainer_state.json").read_text())
+    seen = [row["eval_loss"] for row in state["log_history"] if "eval_loss" in row]
+    results = json.loads((tmp_path / "all_results.json").read_text())
+    assert results["validation_loss"] == pytest.approx(max(seen)) and max(seen) > seen[-1]
 
 
 def test_resumed_run_ends_with_the_same_weights(setting, trained, tmp_path):
@@ -68,6 +68,8 @@ def test_resumed_run_ends_with_the_same_weights(setting, trained, tmp_path):
     # the checkpoints that are left keep their weights
     [earlier] = resumed.glob("checkpoint-*")
     shutil.copy(trained / earlier.name / "model.safetensors", earlier)
+    # killed while it wrote the next one
+    shutil.copytree(last, resumed / last.name, ignore=lambda *_: {"trainer_state.json"})
     run(SCRIPT, [*setting, "--output_dir", resumed, "--num_train_epochs", 3])
     assert_same_weights(resumed, trained)
 

@@ -16,9 +16,12 @@ def test_example_trains_saves_and_merges(tmp_path):
     assert second < first
     # what starts as zeros was trained in every kind of layer
     adapter = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
-    for name in ("input_linear", "recurrent_linear", "projection"):
+    counts = {"input_linear": 4, "recurrent_linear": 4, "projection": 5, "classifier": 1}
+    for name, count in counts.items():
         grown = [part.abs().max() for key, part in adapter.items() if f"{name}.lora_B" in key]
-        assert len(grown) >= 4 and min(grown) > 0, name
+        assert len(grown) == count and min(grown) > 0, name
+    # and nothing but such matrices
+    assert all(".lora_" in key for key in adapter)
     base = ElmoForTokenClassification.from_pretrained(carried_tagger())
     adapted = PeftModel.from_pretrained(base, tmp_path / "adapter").eval()
     merged = ElmoForTokenClassification.from_pretrained(tmp_path / "merged").eval()
