@@ -15,7 +15,7 @@ def import_h5py() -> ModuleType:
         import h5py
     except ImportError as error:
         raise ImportError(
-            "Converting needs h5py, which is not installed: pip install 'elmo_hf[conversion]'"
+            "Converting needs h5py, which is not installed: pip install h5py"
         ) from error
     return h5py
 

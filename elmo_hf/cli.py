@@ -17,14 +17,22 @@ from torch.nn import Module
 from tqdm.auto import tqdm
 from transformers.utils import logging
 
+from elmo_hf._version import __version__
 from elmo_hf.carried import CARRIED, find_model
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.source import load_elmo
-from elmo_hf.embed_corpus import EmbeddingJob, Line, dataset_lines, file_lines, read_lines
+from elmo_hf.embed_corpus import (
+    EmbeddingJob,
+    Line,
+    dataset_lines,
+    file_lines,
+    load_column,
+    standard_input,
+)
 from elmo_hf.embedder import ElmoEmbedder
 from elmo_hf.freed_memory import keep_freed_memory
-from elmo_hf.lm_corpus import Corpus, find_files
+from elmo_hf.lm_corpus import Corpus, find_files, size_of
 from elmo_hf.publish import publish
 from elmo_hf.tagger import ElmoTagger
 from elmo_hf.word_vocabulary import WordVocabulary
@@ -38,6 +46,24 @@ app = typer.Typer(
     help="ELMo as a Hugging Face model: convert published weights, embed and tag text, take "
     "weights back. A small English model is inside; its name is carried.",
 )
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=print_version, is_eager=True, help="Print the version and end."
+        ),
+    ] = False,
+) -> None:
+    """What comes before a command; the app's own help stands for it."""
 
 
 def info(
@@ -87,7 +113,7 @@ def vocab(
     refuse_existing(output_file, overwrite)
     paths = [path for pattern in files for path in find_files(pattern)]
     counts: Counter[str] = Counter()
-    with tqdm(desc="count", unit="B", unit_scale=True) as bar:
+    with tqdm(total=size_of(paths), desc="count", unit="B", unit_scale=True) as bar:
         corpus = Corpus(paths, counts, bar.update)
     vocabulary = WordVocabulary.of_counts(counts, max_size, min_count)
     vocabulary.save(output_file)
@@ -197,8 +223,12 @@ def embed(
     keep_freed_memory()
     with process_group() as (rank, processes):
         embedder = ElmoEmbedder(model, cuda_device=cuda_device())
-        job = EmbeddingJob(embedder, output, layers, pooling, dtype)
-        is_there, is_finished = output.exists() and not overwrite, job.is_finished()
+        job = EmbeddingJob(embedder, output, layers, pooling, dtype, on_error=on_error)
+        is_there = output.exists() and not overwrite
+        lines, total, unit = open_corpus(
+            source, dataset, config, split, column, on_error, processes
+        )
+        is_finished = is_there and job.is_finished(lines)
         # nothing changes before everyone has looked
         wait_for_all(processes)
         if is_there:
@@ -206,14 +236,14 @@ def embed(
                 refuse_existing(output, overwrite)
             if rank == 0:
                 job.clean()
+                print(f"saved in {output}")
             return
-        lines, total = open_lines(source, dataset, config, split, column, on_error, processes)
-        with tqdm(total=total, unit="B", unit_scale=True, disable=rank > 0) as bar:
+        with tqdm(total=total, unit=unit, unit_scale=True, disable=rank > 0) as bar:
             started, words = time.perf_counter(), 0
 
-            def progress(chunk: list[Line]) -> None:
+            def progress(chunk: list[Line], is_new: bool) -> None:
                 nonlocal words
-                words += sum(len(line.words) for line in chunk)
+                words += sum(len(line.words) for line in chunk) if is_new else 0
                 speed = words / (time.perf_counter() - started)
                 bar.set_postfix(words_per_s=f"{speed:.0f}", refresh=False)
                 bar.update(sum(line.size for line in chunk))
@@ -253,7 +283,7 @@ def cuda_device() -> int:
     return int(os.environ.get("LOCAL_RANK", 0)) if torch.cuda.is_available() else -1
 
 
-def open_lines(
+def open_corpus(
     source: str,
     dataset: str | None,
     config: str | None,
@@ -261,34 +291,31 @@ def open_lines(
     column: str,
     on_error: str,
     processes: int,
-) -> tuple[Iterator[Line], int | None]:
-    """The lines of whatever was named, and their size if it is known."""
-    if dataset is not None:
-        return dataset_lines(dataset, config, split, column, on_error), None
+) -> tuple[Iterator[Line], int | None, str]:
+    """The lines of whatever was named, their size if it is known, and its unit."""
+    if dataset is None:
+        return *open_lines(source, on_error, processes), "B"
+    rows = load_column(dataset, config, split, column)
+    return dataset_lines(rows, on_error), len(rows), "line"
+
+
+def open_lines(source: str, on_error: str, processes: int = 1) -> tuple[Iterator[Line], int | None]:
+    """The lines of files or of standard input, and their size if it is known."""
     if source == "-":
         if processes > 1:
             raise ValueError("Several processes cannot share standard input; name a file.")
-        return read_lines(sys.stdin.buffer, "standard input", on_error), None
+        return standard_input(on_error), None
     files = find_files(source)
     return file_lines(files, on_error), size_of(files)
 
 
-def size_of(files: list[Path]) -> int | None:
-    """In bytes of text, which what is compressed does not tell."""
-    if any(path.suffix == ".gz" for path in files):
-        return None
-    return sum(path.stat().st_size for path in files)
-
-
 def read_words(file: Path | None) -> Iterator[list[str]]:
     """The words of each line of a file or of standard input that has any, with a progress bar."""
-    if file is None:
-        with tqdm(sys.stdin, unit="line", disable=sys.stdin.isatty()) as lines:
-            yield from (words for line in lines if (words := line.split()))
-        return
-    files = find_files(file)
-    with tqdm(total=size_of(files), unit="B", unit_scale=True) as bar:
-        for line in file_lines(files, on_error="stop"):
+    lines, total = open_lines("-" if file is None else str(file), on_error="stop")
+    # what is typed needs no bar
+    typed = file is None and sys.stdin.isatty()
+    with tqdm(total=total, unit="B", unit_scale=True, disable=typed) as bar:
+        for line in lines:
             bar.update(line.size)
             if line.words:
                 yield line.words

@@ -7,6 +7,7 @@ is known only to the conversion.
 """
 
 from dataclasses import field
+from typing import Any
 
 from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
@@ -141,6 +142,13 @@ class ElmoConfig(PreTrainedConfig):
     def num_filters(self) -> int:
         """Width of a word after the convolutions."""
         return sum(pair[-1] for pair in self.char_filters if pair)
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs):
+        kind = config_dict.get("model_type", cls.model_type)
+        if kind != cls.model_type:
+            raise ValueError(f"This is the configuration of a model of type {kind!r}, not of ELMo.")
+        return super().from_dict(config_dict, **kwargs)
 
     def validate_sizes(self):
         lowest = {

@@ -6,6 +6,7 @@ they are put together in their order. What a chunk holds depends on its lines al
 the same whoever made it and however often it was begun.
 """
 
+import errno
 import hashlib
 import importlib
 import json
@@ -15,8 +16,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from torch import nn
@@ -24,7 +26,10 @@ from tqdm.auto import tqdm
 
 from .embedder import ElmoEmbedder
 from .freed_memory import hand_back_memory
-from .lm_corpus import decode, open_text
+from .lm_corpus import decode, text_lines
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 # lines and words of a chunk, which ends with whichever comes first: memory is bounded by words
 CHUNK = 1024
@@ -33,12 +38,17 @@ CHUNK_WORDS = 1 << 15
 TIDYING = 8
 # bytes; with fewer left a disk is full
 ROOM = 1 << 20
+# bytes that hdf5 takes for a line besides its numbers
+HDF5_LINE = 600
+# seconds until a chunk that another machine has written must be seen
+PATIENCE = 60
 
 
 class Line(NamedTuple):
     number: int
+    text: str
     words: list[str]
-    # bytes of the corpus, for a progress bar
+    # its share of the corpus, for a progress bar
     size: int
 
 
@@ -55,7 +65,7 @@ class Chunk(NamedTuple):
 
     def save(self, path: Path) -> None:
         """There whole or not at all."""
-        building = path.with_suffix(".part")
+        building = path.with_suffix(f".{os.getpid()}.part")
         text = np.frombuffer(json.dumps(self.sentences).encode(), np.uint8)
         with building.open("wb") as file:
             np.savez(
@@ -91,6 +101,7 @@ class EmbeddingJob:
         pooling: str = "none",
         dtype: str = "float32",
         form: str | None = None,
+        on_error: str = "stop",
     ):
         if form is None and output.suffix not in FORMS:
             endings = ", ".join(FORMS)
@@ -103,51 +114,73 @@ class EmbeddingJob:
         embedder.check(layers, pooling)
         self.embedder, self.output = embedder, output
         self.layers, self.pooling, self.dtype = layers, pooling, dtype
+        self.on_error = on_error
         key = hashlib.sha256(json.dumps([layers, pooling, dtype]).encode())
+        key.update(embedder.model.config.to_json_string().encode())
         add_weights(key, embedder.model)
         self.folder = output.with_name(f".{output.name}.{key.hexdigest()[:12]}")
         self.whole = self.folder / f"whole{output.suffix}"
-        # says that all parts of the output are there, or will be when `whole` has moved
+        # says that all parts of the output are there, or will be when `whole` has moved, and by
+        # the names of its chunks of what text it is
         self.done = self.folder / "done"
 
-    def is_finished(self) -> bool:
-        """Whether a run was killed after its output was there, before it had cleaned up."""
-        return self.done.exists() and not self.whole.exists()
+    def is_finished(self, lines: Iterable[Line]) -> bool:
+        """
+        Whether a run over these lines was killed after its output was there, before it had cleaned
+        up.
+        """
+        if not self.done.exists() or self.whole.exists():
+            return False
+        return self.done.read_text() == names_of(self.paths_of(in_chunks(lines)))
 
     def run(
         self,
         lines: Iterable[Line],
         rank: int = 0,
         processes: int = 1,
-        progress: Callable[[list[Line]], Any] = lambda lines: None,
+        progress: Callable[[list[Line], bool], Any] = lambda lines, is_new: None,
     ) -> list[Path]:
         """
         Embeds this process's share of the chunks, those that are not there yet; returns where all
-        of them are, or will be when every process has done its share.
+        of them are, or will be when every process has done its share. `progress` is told of every
+        chunk, and whether it was still to be done.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for number, chunk in enumerate(in_chunks(lines)):
-            paths.append(self.path_of(number, chunk))
-            if number % processes == rank and not paths[-1].exists():
+            path = self.path_of(number, chunk)
+            is_new = not path.exists()
+            if number % processes == rank and is_new:
                 embedded = self.embed(chunk)
                 with self.told():
-                    embedded.save(paths[-1])
-            progress(chunk)
+                    embedded.save(path)
+            paths.append(path)
+            progress(chunk, is_new)
             if number % TIDYING == 0:
                 hand_back_memory()
         return paths
 
+    def paths_of(self, chunks: Iterable[list[Line]]) -> list[Path]:
+        return [self.path_of(number, chunk) for number, chunk in enumerate(chunks)]
+
     def path_of(self, number: int, chunk: list[Line]) -> Path:
-        """The name holds a hash of the words, so that changed text never meets an old chunk."""
-        text = "\n".join(f"{line.number} {' '.join(line.words)}" for line in chunk)
+        """The name holds a hash of the lines, so that changed text never meets an old chunk."""
+        text = json.dumps([(line.number, line.text, line.words) for line in chunk])
         return self.folder / f"{number:08}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
 
     def embed(self, chunk: list[Line]) -> Chunk:
         # what words were seen before must not matter, not even in the last bit
         self.embedder.words.clear()
         sentences = [line.words for line in chunk]
-        arrays = list(self.embedder.embed_stream(sentences, self.layers, self.pooling, self.dtype))
+        try:
+            arrays = [*self.embedder.embed_stream(sentences, self.layers, self.pooling, self.dtype)]
+        except MemoryError as error:
+            # by itself, so it is the longest
+            longest = max(chunk, key=lambda line: len(line.words))
+            stop_or_tell(MemoryError(f"Line {longest.number + 1}: {error}"), self.on_error)
+            return self.embed(
+                [line._replace(words=[]) if line is longest else line for line in chunk]
+            )
         if self.pooling != "none":
             lengths = np.ones(len(arrays), np.int64)
             values = np.stack(arrays)
@@ -156,27 +189,44 @@ class EmbeddingJob:
             # vectors first
             values = np.concatenate([a.swapaxes(0, 1) if a.ndim == 3 else a for a in arrays])
         numbers = np.array([line.number for line in chunk])
-        return Chunk(numbers, [" ".join(words) for words in sentences], lengths, values)
+        return Chunk(numbers, [line.text for line in chunk], lengths, values)
 
     def finish(self, paths: list[Path]) -> None:
         """Puts all chunks together, when every process has done its share."""
-        # a file system that several machines share may show them late
-        while not all(path.exists() for path in paths):
-            time.sleep(0.2)
+        self.wait_for(paths)
         for old in (self.done, *self.folder.glob("whole*")):
             old.unlink(missing_ok=True)
         with self.told():
+            # beforehand: on a full disk the library of hdf5 crashes
+            needed = sum(path.stat().st_size for path in paths)
+            if self.write is write_hdf5:
+                needed += HDF5_LINE * CHUNK * len(paths)
+            if shutil.disk_usage(self.folder).free < needed:
+                raise OSError(errno.ENOSPC, f"the disk has no room for {needed / 1e6:,.0f} MB more")
             self.write(self.whole, paths, self.pooling)
             # what stands beside it first: when the file itself is there, all is
             for file in set(self.folder.glob("whole*")) - {self.whole}:
                 name = file.name.replace("whole", self.output.stem)
                 os.replace(file, self.output.with_name(name))
-            self.done.touch()
+            self.done.write_text(names_of(paths))
             os.replace(self.whole, self.output)
         self.clean()
 
+    def wait_for(self, paths: list[Path]) -> None:
+        """A file system that several machines share may show their chunks late."""
+        deadline = time.monotonic() + PATIENCE
+        while missing := [path for path in paths if not path.exists()]:
+            if time.monotonic() > deadline:
+                raise OSError(
+                    f"{str(missing[0])!r} and {len(missing) - 1} more are missing; all machines "
+                    "need this folder in common, and one run at a time may write the same file."
+                )
+            time.sleep(0.2)
+
     def clean(self) -> None:
-        """Drops the chunks."""
+        """Drops the chunks; last of all what says that they are not needed."""
+        for file in set(self.folder.glob("*")) - {self.done}:
+            file.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
@@ -184,14 +234,20 @@ class EmbeddingJob:
         """A full disk is told in a sentence; what is done stays."""
         try:
             yield
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
+            # h5py has errors of the second kind
             full = shutil.disk_usage(self.folder).free < ROOM
-            reason = "the disk is full" if full else str(error).splitlines()[0]
+            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+            reason = "the disk is full" if full else reason
             done = len(list(self.folder.glob("*.npz")))
             raise OSError(
                 f"{str(self.output)!r} could not be written ({reason}); what is done, {done} "
                 "chunks of lines, is kept, and the same command goes on from there."
             ) from error
+
+
+def names_of(paths: list[Path]) -> str:
+    return "\n".join(path.name for path in paths)
 
 
 def add_weights(key: Any, module: nn.Module) -> None:
@@ -218,52 +274,56 @@ def file_lines(files: list[Path], on_error: str) -> Iterator[Line]:
     """The lines of some texts, counted through."""
     count = 0
     for path in files:
-        with open_text(path) as file:
-            for line in read_lines(file, str(path), on_error):
-                yield line._replace(number=count)
-                count += 1
+        for line in read_lines(text_lines(path), str(path), on_error):
+            yield line._replace(number=count)
+            count += 1
 
 
-def read_lines(source: BinaryIO, name: str, on_error: str) -> Iterator[Line]:
-    for number, raw in enumerate(source):
-        words: list[str] = []
+def standard_input(on_error: str) -> Iterator[Line]:
+    return read_lines(((raw, len(raw)) for raw in sys.stdin.buffer), "standard input", on_error)
+
+
+def read_lines(source: Iterable[tuple[bytes, int]], name: str, on_error: str) -> Iterator[Line]:
+    for number, (raw, size) in enumerate(source):
+        text = ""
         try:
-            words = decode(raw, name, number + 1).split()
+            text = decode(raw, name, number + 1).strip()
         except ValueError as error:
             stop_or_tell(error, on_error)
-        yield Line(number, words, len(raw))
+        yield Line(number, text, text.split(), size)
 
 
-def dataset_lines(
-    name: str, config: str | None, split: str, column: str, on_error: str
-) -> Iterator[Line]:
-    """The rows of a dataset: strings, or lists of words."""
+def load_column(name: str, config: str | None, split: str, column: str) -> "Dataset":
+    """The sentences of a dataset."""
     from datasets import load_dataset
 
     rows = load_dataset(name, config, split=split)
     if column not in rows.column_names:
         names = ", ".join(rows.column_names)
         raise ValueError(f"The dataset {name!r} has no column {column!r}; it has {names}.")
+    return rows.select_columns([column])
+
+
+def dataset_lines(rows: "Dataset", on_error: str) -> Iterator[Line]:
+    """A column of strings, or of lists of words; a row is as large as any other."""
+    [column] = rows.column_names
     for number, row in enumerate(rows):
         sentence = row[column]
-        words: list[str] = []
         if isinstance(sentence, str):
-            words = sentence.split()
-        elif isinstance(sentence, list) and all(isinstance(word, str) for word in sentence):
-            words = sentence
-        else:
+            yield Line(number, sentence.strip(), sentence.split(), 1)
+            continue
+        if not isinstance(sentence, list) or not all(isinstance(word, str) for word in sentence):
             kind = type(sentence).__name__
-            error = ValueError(
-                f"{name!r}, row {number}: {column!r} should be text or a list of words, not {kind}."
-            )
-            stop_or_tell(error, on_error)
-        yield Line(number, words, sum(map(len, words)))
+            error = f"Row {number}: {column!r} should be text or a list of words, not {kind}."
+            stop_or_tell(ValueError(error), on_error)
+            sentence = []
+        yield Line(number, " ".join(sentence), sentence, 1)
 
 
-def stop_or_tell(error: ValueError, on_error: str) -> None:
+def stop_or_tell(error: ValueError | MemoryError, on_error: str) -> None:
     """A line that cannot be read stops the run, or is reported and counts as an empty one."""
     if on_error == "stop":
-        raise ValueError(f"{error} Or leave it empty by --on-error skip.") from error
+        raise type(error)(f"{error} Or leave it empty by --on-error skip.") from error
     tqdm.write(f"{error} The line counts as an empty one.", file=sys.stderr)
 
 
@@ -274,10 +334,14 @@ def load_chunks(paths: list[Path]) -> Iterator[Chunk]:
 
 
 def write_hdf5(path: Path, paths: list[Path], pooling: str) -> None:
-    """As AllenNLP does: a dataset for each line, and which sentence stands where."""
+    """
+    As AllenNLP does: a dataset for each line, and which sentence stands where, the last one if it
+    stands there twice.
+    """
     import h5py
 
-    places: dict[str, str] = {}
+    # a line of JSON for each, so that the table takes no more memory than the text
+    table = BytesIO()
     with h5py.File(path, "w", libver="latest") as file:
         for chunk in load_chunks(paths):
             arrays = chunk.arrays()
@@ -288,9 +352,11 @@ def write_hdf5(path: Path, paths: list[Path], pooling: str) -> None:
                 file.create_dataset(
                     str(number), data=array if pooling == "none" else array[..., 0, :]
                 )
-                places[sentence] = str(number)
+                entry = f"{json.dumps(sentence)}: {json.dumps(str(number))}"
+                table.write(f"{',' if table.tell() else '{'} {entry}".encode())
+        table.write(b"}")
         text = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-        text[0] = json.dumps(places)
+        text[0] = table.getvalue()
 
 
 def write_parquet(path: Path, paths: list[Path], pooling: str) -> None:
@@ -363,19 +429,18 @@ def write_header(file: BinaryIO, dtype: np.dtype, shape: tuple[int, ...]) -> Non
 
 def check_library(form: str) -> None:
     """That the format's library is there, before the work begins."""
-    if form not in EXTRAS:
+    if form not in LIBRARIES:
         return
-    library, extra = EXTRAS[form]
+    library = LIBRARIES[form]
     try:
         importlib.import_module(library)
     except ImportError as error:
         raise ImportError(
-            f"To write {form} needs {library}, which is not installed: pip install "
-            f"'elmo_hf[{extra}]'"
+            f"To write {form} needs {library}, which is not installed: pip install {library}"
         ) from error
 
 
-# formats that need more than the package itself: a library, and the extra that brings it
-EXTRAS = {"hdf5": ("h5py", "conversion"), "parquet": ("pyarrow", "train")}
+# of formats that need more than the package itself
+LIBRARIES = {"hdf5": "h5py", "parquet": "pyarrow"}
 WRITERS = {"hdf5": write_hdf5, "parquet": write_parquet, "npy": write_npy}
 FORMS = {".hdf5": "hdf5", ".h5": "hdf5", ".parquet": "parquet", ".npy": "npy"}

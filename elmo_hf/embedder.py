@@ -2,9 +2,10 @@
 """Vectors for running text: sentences in, arrays out, in their order and in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import numpy as np
 import torch
@@ -62,14 +63,16 @@ class WordCache:
             new, used = list(dict.fromkeys(words)), 2
         if new:
             ids = self.tokenizer([new], is_split_into_words=True, return_tensors="pt")["input_ids"]
-            self.numbers.update({word: used + number for number, word in enumerate(new)})
             end = used + len(new)
             if end > len(self.vectors):
                 # room for as many again, so that few additions copy all
-                room = self.vectors.new_empty(2 * end, self.vectors.shape[1])
+                rows = max(end, min(2 * end, self.capacity))
+                room = self.vectors.new_empty(rows, self.vectors.shape[1])
                 room[:used] = self.vectors[:used]
                 self.vectors = room
             self.vectors[used:end] = self.encode(ids[0])
+            # only now: what did not fit into memory is tried again, and must still be new then
+            self.numbers.update({word: used + number for number, word in enumerate(new)})
         # only the rows that are needed: the first layer multiplies them all
         wanted = [self.numbers[word] for word in words]
         rows, number = torch.tensor([*wanted, 0, 1]).unique(return_inverse=True)
@@ -135,6 +138,8 @@ class ElmoEmbedder:
         result = list(self.embed_stream(sentences, layers, pooling, dtype))
         if not padded:
             return result
+        if not result:
+            return cast(torch.Tensor, self.embed([[]], layers, pooling, dtype, padded))[:0]
         arrays = [torch.from_numpy(array) for array in result]
         if pooling == "none":
             arrays = [array.movedim(-2, 0) for array in arrays]
@@ -172,7 +177,8 @@ class ElmoEmbedder:
     ) -> list[np.ndarray]:
         """A batch that is too large for the memory is tried again in halves."""
         try:
-            return self._embed_at_once(sentences, layers, pooling)
+            with evaluating(self.model):
+                return self._embed_at_once(sentences, layers, pooling)
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -240,8 +246,24 @@ class ElmoEmbedder:
 
         layers = {"average": "mean"}.get(output_format, output_format)
         job = EmbeddingJob(self, Path(output_file_path), layers, form="hdf5")
-        lines = (Line(number, line.split(), len(line)) for number, line in enumerate(input_file))
+        lines = (
+            Line(number, line.strip(), line.split(), len(line))
+            for number, line in enumerate(input_file)
+        )
         job.finish(job.run(lines))
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Without dropout, also while someone trains the model."""
+    training = model.training
+    if training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if training:
+            model.train()
 
 
 def pool(words: torch.Tensor, pooling: str) -> torch.Tensor:

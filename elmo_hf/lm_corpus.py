@@ -11,6 +11,7 @@ import gzip
 import itertools
 import math
 import random
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -54,7 +55,8 @@ class Corpus:
     Tokenised text, one sentence a line, in one file or in many, gzipped or not.
 
     Making one reads all of the text once, to find the blocks and to count. `counts` gets the
-    words' frequencies if it is given; `progress` is told about every line how many bytes it has.
+    words' frequencies if it is given; `progress` is told of every line how many bytes it took on
+    the disk.
     """
 
     def __init__(
@@ -81,19 +83,18 @@ class Corpus:
         progress: Callable[[int], Any] | None,
     ) -> None:
         offset = line_number = start = first = sentences = 0
-        with open_text(file) as lines:
-            for line_number, line in enumerate(lines, start=1):
-                words = decode(line, file, line_number).split()
-                self.num_words += len(words)
-                sentences += bool(words)
-                offset += len(line)
-                if counts is not None:
-                    counts.update(words)
-                if progress is not None:
-                    progress(len(line))
-                if line_number - first == LINES_IN_BLOCK:
-                    self.blocks.append(Block(number, start, first, LINES_IN_BLOCK, sentences))
-                    start, first, sentences = offset, line_number, 0
+        for line_number, (line, size) in enumerate(text_lines(file), start=1):
+            words = decode(line, file, line_number).split()
+            self.num_words += len(words)
+            sentences += bool(words)
+            offset += len(line)
+            if counts is not None:
+                counts.update(words)
+            if progress is not None:
+                progress(size)
+            if line_number - first == LINES_IN_BLOCK:
+                self.blocks.append(Block(number, start, first, LINES_IN_BLOCK, sentences))
+                start, first, sentences = offset, line_number, 0
         if line_number > first:
             self.blocks.append(Block(number, start, first, line_number - first, sentences))
 
@@ -179,6 +180,27 @@ def find_files(pattern: str | Path) -> list[Path]:
 
 def open_text(file: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb"))
+
+
+def text_lines(file: Path) -> Iterator[tuple[bytes, int]]:
+    """A text's lines, and how many bytes of the file each has taken, compressed or not."""
+    count = read = 0
+    with file.open("rb") as raw:
+        lines = gzip.GzipFile(fileobj=raw) if file.suffix == ".gz" else raw
+        try:
+            for line in lines:
+                yield line, raw.tell() - read
+                read = raw.tell()
+                count += 1
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"{str(file)!r} is damaged or cut short after line {count}; make it anew."
+            ) from error
+
+
+def size_of(files: Sequence[Path]) -> int:
+    """On the disk, as `text_lines` counts."""
+    return sum(file.stat().st_size for file in files)
 
 
 def decode(line: bytes, file: Path | str, number: int) -> str:

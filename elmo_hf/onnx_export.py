@@ -36,7 +36,7 @@ def write_model(model: str, output_file: Path) -> str:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "ONNX needs two more packages; install them with pip install 'elmo_hf[onnx]'."
+            "ONNX needs packages of its own: pip install onnx onnxscript onnxruntime"
         ) from error
     name = find_model(model)
     [kind] = (ElmoConfig.from_pretrained(name).architectures or ["ElmoModel"])[:1]

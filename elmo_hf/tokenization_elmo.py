@@ -197,7 +197,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             Whether the words `<S>` and `</S>` become the boundary rows that the biLM was trained
             with. If `False`, they are spelled like any other word.
         word_splitter (`str`, *optional*, defaults to `"whitespace"`):
-            How a string becomes words: `"whitespace"`, or `"moses"` (`pip install elmo_hf[moses]`).
+            How a string becomes words: `"whitespace"`, or `"moses"` (`pip install sacremoses`).
         language (`str`, *optional*, defaults to `"en"`):
             The language whose rules the Moses splitter follows.
     """
@@ -313,7 +313,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             from sacremoses import MosesTokenizer
         except ImportError as error:
             raise ImportError(
-                "The Moses word splitter needs sacremoses: `pip install elmo_hf[moses]`."
+                "The Moses word splitter needs sacremoses: `pip install sacremoses`."
             ) from error
         return partial(MosesTokenizer(lang=self.language).tokenize, escape=False)
 

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from tagged_data import SPLITS
+from training_run import Help
 
 from elmo_hf.carried import CARRIED, find_model
 
@@ -12,9 +13,7 @@ GOAL = {"pos": "accuracy", "ner": "f1"}
 
 
 def parse_args(description: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=description, formatter_class=Help)
     data = parser.add_argument_group("data")
     for split in SPLITS:
         data.add_argument(f"--{split}_file", type=Path, help="default: the sample's")
@@ -31,16 +30,16 @@ def parse_args(description: str) -> argparse.Namespace:
         "--model_name_or_path",
         type=find_model,
         default=CARRIED,
-        help="an ELMo folder or Hub name; default: the carried model",
+        help="an ELMo folder or Hub name",
     )
     model.add_argument("--finetune_bilm", action="store_true", help="train the biLM as well")
     model.add_argument(
         "--layers",
         default="mix",
-        help="what of the biLM the head reads: mix (default), top, mean, a number, or all "
-        "layers side by side",
+        help="what of the biLM the head reads: mix, top, mean, a number, or all layers side by "
+        "side",
     )
-    model.add_argument("--num_mixes", type=int, default=1, help="how many mixes (default 1)")
+    model.add_argument("--num_mixes", type=int, default=1, help="how many mixes")
     model.add_argument(
         "--mix_after_lstm", action="store_true", help="the last mix joins after the task BiLSTM"
     )
@@ -51,7 +50,7 @@ def parse_args(description: str) -> argparse.Namespace:
     model.add_argument("--elmo_dropout", type=float, default=0.0, help="on ELMo's vectors")
     model.add_argument("--dropout", type=float, default=0.5, help="before the classifier")
     training = parser.add_argument_group("training")
-    training.add_argument("--num_train_epochs", type=int, default=40)
+    training.add_argument("--num_train_epochs", type=int, default=40, help="at most")
     training.add_argument("--patience", type=int, default=8, help="epochs without a better one")
     training.add_argument(
         "--words_per_batch", type=int, default=300, help="of sentences of about one length"
@@ -59,18 +58,18 @@ def parse_args(description: str) -> argparse.Namespace:
     training.add_argument(
         "--per_device_train_batch_size", type=int, help="instead: sentences, of any length"
     )
-    training.add_argument("--gradient_accumulation_steps", type=int, default=1)
+    training.add_argument("--gradient_accumulation_steps", type=int, default=1, help="batches")
     training.add_argument("--learning_rate", type=float, default=3e-3, help="of the head")
-    training.add_argument("--bilm_learning_rate", type=float, default=3e-4)
-    training.add_argument("--weight_decay", type=float, default=0.01)
+    training.add_argument("--bilm_learning_rate", type=float, default=3e-4, help="of the biLM")
+    training.add_argument("--weight_decay", type=float, default=0.01, help="of AdamW")
     training.add_argument("--mix_l2", type=float, default=0.001, help="L2 on the mix weights")
-    training.add_argument("--max_grad_norm", type=float, default=1.0)
-    training.add_argument("--warmup_ratio", type=float, default=0.05)
+    training.add_argument("--max_grad_norm", type=float, default=1.0, help="for clipping")
+    training.add_argument("--warmup_ratio", type=float, default=0.05, help="of all steps")
     training.add_argument("--mixed_precision", choices=["no", "fp16", "bf16"], help="of accelerate")
     training.add_argument("--checkpointing_steps", type=int, help="default: after every epoch")
-    training.add_argument("--seed", type=int, default=42)
+    training.add_argument("--seed", type=int, default=42, help="of everything random")
     training.add_argument("--report_to", help="a tracker of accelerate, such as tensorboard")
-    training.add_argument("--output_dir", type=Path, required=True)
+    training.add_argument("--output_dir", type=Path, required=True, help="of model and report")
     hub = parser.add_argument_group("hub")
     hub.add_argument("--push_to_hub", action="store_true", help="as `elmo-hf push` does")
     hub.add_argument("--hub_model_id", help="the repository, as in me/elmo-pos")

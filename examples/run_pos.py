@@ -1,4 +1,4 @@
-"""Train a tagger on ELMo with datasets and accelerate: parts of speech, names, any tags of words.
+r"""Train a tagger on ELMo with datasets and accelerate: parts of speech, names, any tags of words.
 
     accelerate launch examples/run_pos.py --model_name_or_path my-elmo \
         --train_file train.conllu --validation_file dev.conllu --test_file test.conllu \

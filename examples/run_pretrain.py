@@ -1,4 +1,4 @@
-"""Pretrain an ELMo biLM on plain text: from scratch, or on from a converted or earlier model.
+r"""Pretrain an ELMo biLM on plain text: from scratch, or on from a converted or earlier model.
 
     accelerate launch examples/run_pretrain.py --train_file 'corpus/*.txt' \
         --validation_file valid.txt --test_file test.txt --preset small --output_dir my-elmo
@@ -25,13 +25,20 @@ from accelerate.utils import set_seed
 from checkpoints import Checkpoints, save_model
 from tqdm.auto import tqdm
 from training_curve import draw_pretraining
-from training_run import training_run
+from training_run import Help, training_run
 from weight_average import WeightAverage
 
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.carried import find_model
 from elmo_hf.cli import run
-from elmo_hf.lm_corpus import Corpus, DatasetCorpus, PackedStream, find_files, stream_batch
+from elmo_hf.lm_corpus import (
+    Corpus,
+    DatasetCorpus,
+    PackedStream,
+    find_files,
+    size_of,
+    stream_batch,
+)
 from elmo_hf.word_vocabulary import WordVocabulary
 
 PRESETS = {
@@ -70,9 +77,7 @@ EVALUATION_STEPS = 50
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=Help)
     data = parser.add_argument_group("data")
     data.add_argument("--train_file", help="text, or a glob in quotes; .gz is read too")
     data.add_argument("--validation_file", help="held-out text, read after every epoch")
@@ -82,7 +87,7 @@ def parse_args() -> argparse.Namespace:
     data.add_argument("--text_column", default="text", help="its column of sentences")
     data.add_argument("--vocab_file", type=Path, help="default: the words of the training text")
     model = parser.add_argument_group("model")
-    model.add_argument("--preset", choices=PRESETS, default="small", help="a shape (default small)")
+    model.add_argument("--preset", choices=PRESETS, default="small", help="a shape")
     model.add_argument(
         "--config_overrides", type=Path, help="a JSON file of ElmoConfig fields over the preset"
     )
@@ -92,22 +97,20 @@ def parse_args() -> argparse.Namespace:
         help="go on from this model; without --vocab_file, with its softmax",
     )
     training = parser.add_argument_group("training")
-    training.add_argument("--recipe", choices=RECIPES, default="adamw", help="default adamw")
+    training.add_argument("--recipe", choices=RECIPES, default="adamw", help="optimiser and rates")
     training.add_argument("--learning_rate", type=float, help="default: the recipe's")
-    training.add_argument("--num_train_epochs", type=int, default=10)
+    training.add_argument("--num_train_epochs", type=int, default=10, help="times to read the text")
     training.add_argument("--max_train_steps", type=int, help="instead of epochs")
     training.add_argument(
         "--per_device_train_batch_size", type=int, default=32, help="rows of text"
     )
-    training.add_argument(
-        "--window_size", type=int, default=20, help="words a row reads at a step (default 20)"
-    )
-    training.add_argument("--warmup_steps", type=int, default=200, help="for adamw")
-    training.add_argument("--weight_decay", type=float, default=0.01, help="for adamw")
-    training.add_argument("--checkpointing_steps", type=int, default=500)
-    training.add_argument("--seed", type=int, default=42)
+    training.add_argument("--window_size", type=int, default=20, help="words a row reads at a step")
+    training.add_argument("--warmup_steps", type=int, default=200, help="of adamw")
+    training.add_argument("--weight_decay", type=float, default=0.01, help="of adamw")
+    training.add_argument("--checkpointing_steps", type=int, default=500, help="between them")
+    training.add_argument("--seed", type=int, default=42, help="of everything random")
     training.add_argument("--report_to", help="a tracker of accelerate, such as tensorboard")
-    training.add_argument("--output_dir", type=Path, required=True)
+    training.add_argument("--output_dir", type=Path, required=True, help="of model and checkpoints")
     args = parser.parse_args()
     if (args.train_file is None) == (args.dataset_name is None):
         parser.error("give --train_file or --dataset_name")
@@ -136,10 +139,9 @@ def read_corpus(
     if pattern is None:
         return None
     files = find_files(pattern)
-    # how large gzipped text is, only reading it tells
-    known = not any(file.suffix == ".gz" for file in files)
-    total = sum(file.stat().st_size for file in files) if known else None
-    with tqdm(total=total, desc=f"count {split}", unit="B", unit_scale=True, disable=quiet) as bar:
+    with tqdm(
+        total=size_of(files), desc=f"count {split}", unit="B", unit_scale=True, disable=quiet
+    ) as bar:
         return Corpus(files, counts, bar.update)
 
 

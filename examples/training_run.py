@@ -11,6 +11,15 @@ from transformers.utils import logging
 from elmo_hf.freed_memory import keep_freed_memory
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """A script's own description as it is, and every option's default that says something."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or action.default is False or action.default == argparse.SUPPRESS:
+            return action.help
+        return f"{action.help} (default: %(default)s)"
+
+
 @contextmanager
 def training_run(args: argparse.Namespace, name: str) -> Iterator[Accelerator]:
     """A run of this name, with `output_dir`, `report_to` and maybe `mixed_precision` in `args`."""

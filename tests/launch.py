@@ -79,18 +79,20 @@ def run_killed(
 ) -> None:
     """Kills the run so many times at random moments, then lets it end."""
     draw = random.Random(seed)
+    kills = 0
     for _ in range(times):
+        before = {path.name for path in folder.glob("checkpoint-*")}
         process = start(script, arguments, processes)
-        saved = len(list(folder.glob("checkpoint-*")))
         deadline = time.time() + 120
         # not before something new was saved, or it would only ever start again
         while time.time() < deadline and process.poll() is None:
-            names = {path.name for path in folder.glob("checkpoint-*")}
-            if len(names) > saved or len(names) == 2:
+            if {path.name for path in folder.glob("checkpoint-*")} - before:
                 break
-            time.sleep(0.1)
-        time.sleep(draw.random())
+            time.sleep(0.02)
+        time.sleep(draw.random() / 2)
+        kills += process.poll() is None
         kill(process)
+    assert kills, "It ended before it could be killed."
     run(script, arguments, processes)
 
 

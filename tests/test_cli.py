@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 from tiny import WIDTH, tiny_config, write_model
 
-from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTagger, ElmoTokenizer, cli, tagger
+from elmo_hf import (
+    ElmoForTokenClassification,
+    ElmoModel,
+    ElmoTagger,
+    ElmoTokenizer,
+    __version__,
+    cli,
+    tagger,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,6 +41,16 @@ def elmo_hf(monkeypatch, capsys):
 def source(tmp_path):
     write_model(tmp_path / "source", tiny_config())
     return tmp_path / "source"
+
+
+def test_version(elmo_hf):
+    assert elmo_hf("--version")[0].strip() == __version__
+
+
+def test_a_folder_of_another_model_is_told(elmo_hf, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "hidden_size": 8}')
+    _, complained = elmo_hf("info", tmp_path, code=1)
+    assert "bert" in complained and "Traceback" not in complained
 
 
 def test_convert_info_export(elmo_hf, source, tmp_path):
@@ -78,7 +96,7 @@ def test_mistakes_are_one_sentence(elmo_hf, tmp_path, monkeypatch, arguments, se
 def test_conversion_without_h5py_says_what_to_install(elmo_hf, source, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     _, complained = elmo_hf("convert", source, "--output_dir", tmp_path / "elmo", code=1)
-    assert "pip install 'elmo_hf[conversion]'" in complained
+    assert "pip install h5py" in complained
 
 
 def test_help_teaches(elmo_hf):
@@ -118,7 +136,7 @@ def test_tag_prints_conllu_in_order(elmo_hf, tagger_folder, tmp_path, monkeypatc
 
 
 def test_tag_reads_standard_input_and_paints(elmo_hf, tagger_folder, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(TEXT))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
     printed, _ = elmo_hf("tag", "--model", tagger_folder, "--format", "colour")
     assert printed.count("\n") == 3 and "\033[38;5;" in printed
 

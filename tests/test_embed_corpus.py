@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -46,7 +47,7 @@ def embedder(folder):
 
 
 def lines(sentences):
-    return (Line(number, words, 1) for number, words in enumerate(sentences))
+    return (Line(number, " ".join(words), words, 1) for number, words in enumerate(sentences))
 
 
 def write(path, sentences):
@@ -64,7 +65,10 @@ def read(path) -> list[np.ndarray]:
         rows = load_dataset(
             "parquet", data_files=str(path), split="train", cache_dir=str(path.parent / "cache")
         )
-        return [np.array(row["embedding"], np.float32) for row in rows]
+        kind = rows.features["embedding"]
+        while hasattr(kind, "feature"):
+            kind = kind.feature
+        return [np.array(row["embedding"], kind.dtype) for row in rows]
     values = np.load(path, mmap_mode="r")
     offsets = np.load(path.with_name(f"{path.stem}.offsets.npy"))
     arrays = [values[start:end] for start, end in zip(offsets, offsets[1:], strict=False)]
@@ -87,6 +91,7 @@ def test_every_format_holds_the_embedders_arrays(
     expected = embedder.embed(SENTENCES, layers, pooling, dtype)
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
+        assert one.dtype == dtype
         # a list of no words has no size in parquet; npy keeps an axis of the one pooled vector
         if other.size:
             np.testing.assert_allclose(
@@ -100,13 +105,17 @@ def test_every_format_holds_the_embedders_arrays(
 
 def test_hdf5_is_read_as_allennlps(embedder, tmp_path):
     """By the code of its day."""
-    with write(tmp_path / "text", SENTENCES[:2]).open() as file:
+    text = tmp_path / "text"
+    text.write_text('Dogs bark .\n A  dog \t"barks" . \nDogs bark .\n')
+    with text.open() as file:
         embedder.embed_file(file, str(tmp_path / "vectors.elmo"))
     with h5py.File(tmp_path / "vectors.elmo", "r") as fin:
         sentence_to_index = json.loads(fin["sentence_to_index"][0])
+        # by the line, the last one where it stands twice
+        assert sentence_to_index == {"Dogs bark .": "2", 'A  dog \t"barks" .': "1"}
         embeddings = fin[sentence_to_index["Dogs bark ."]][...]
         assert fin["0"].shape == embeddings.shape == (3, 3, embedder.model.config.hidden_size)
-        assert set(fin) == {"0", "1", "sentence_to_index"}
+        assert set(fin) == {"0", "1", "2", "sentence_to_index"}
 
 
 def test_parquet_tells_lines_and_sentences(embedder, tmp_path):
@@ -145,10 +154,10 @@ def run_two(arguments) -> None:
     assert [process.wait(120) for process in pair] == [0, 0]
 
 
-def run(arguments, **options) -> None:
-    settings = {"OMP_NUM_THREADS": "1"}
+def run(arguments, given: str | None = None, **environment) -> None:
+    settings = {"OMP_NUM_THREADS": "1", **environment}
     done = subprocess.run(
-        arguments, capture_output=True, text=True, env=os.environ | settings, **options
+        arguments, capture_output=True, text=True, env=os.environ | settings, input=given
     )
     assert done.returncode == 0, done.stderr
 
@@ -186,8 +195,13 @@ def test_killed_and_shared_runs_end_with_the_same_vectors(folder, tmp_path, endi
 
 
 def test_two_processes_may_have_one_chunk_between_them(folder, tmp_path):
+    """By accelerate's launcher, as the page says."""
     source = write(tmp_path / "text", SENTENCES)
-    run_two(command(folder, source, tmp_path / "out.npy"))
+    launcher = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", 2]
+    launcher += ["--num_machines", 1, "--mixed_precision", "no", "--dynamo_backend", "no"]
+    launcher += ["--main_process_port", free_port()]
+    arguments = command(folder, source, tmp_path / "out.npy", launcher=launcher)
+    run(arguments, ACCELERATE_USE_CPU="true")
     assert len(read(tmp_path / "out.npy")) == len(SENTENCES)
     assert not list(tmp_path.glob(".out*"))
 
@@ -201,7 +215,7 @@ def test_a_run_that_was_to_replace_a_file_loses_nothing(folder, tmp_path, monkey
     cli.embed(output, str(old), str(folder))
     before = output.read_bytes()
 
-    def killed(*_):
+    def killed(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -211,13 +225,35 @@ def test_a_run_that_was_to_replace_a_file_loses_nothing(folder, tmp_path, monkey
     with pytest.raises(FileExistsError, match="exists; give --overwrite"):
         cli.embed(output, str(new), str(folder))
     assert output.read_bytes() == before and len(list(tmp_path.glob(".out*/*.npz"))) == 3
-    with monkeypatch.context() as patch:
-        # after the file was in its place, before its chunks were dropped
-        patch.setattr(EmbeddingJob, "clean", killed)
-        with pytest.raises(KeyboardInterrupt):
-            cli.embed(output, str(new), str(folder), overwrite=True)
-    cli.embed(output, str(new), str(folder))
-    assert len(read(output)) == len(SENTENCES) and not list(tmp_path.glob(".out*"))
+    # after the file was in its place, before its chunks were dropped, or while they were
+    for place, name in ((EmbeddingJob, "clean"), (embed_corpus.shutil, "rmtree")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, killed)
+            with pytest.raises(KeyboardInterrupt):
+                cli.embed(output, str(new), str(folder), overwrite=True)
+        # which is no leave to take it for another text's
+        with pytest.raises(FileExistsError, match="exists; give --overwrite"):
+            cli.embed(output, str(old), str(folder))
+        cli.embed(output, str(new), str(folder))
+        assert len(read(output)) == len(SENTENCES) and not list(tmp_path.glob(".out*"))
+
+
+def test_changed_words_and_settings_never_meet_old_chunks(embedder, tmp_path):
+    job = EmbeddingJob(embedder, tmp_path / "out.npy")
+    one, other = (Line(0, "two words", words, 1) for words in (["two", "words"], ["two words"]))
+    assert job.path_of(0, [one]) != job.path_of(0, [other])
+    changed = ElmoModel(tiny_config(cell_clip=1.0))
+    changed.load_state_dict(embedder.model.state_dict())
+    assert EmbeddingJob(ElmoEmbedder(changed), tmp_path / "out.npy").folder != job.folder
+
+
+def test_chunks_that_never_come_are_told(embedder, tmp_path, monkeypatch):
+    monkeypatch.setattr(embed_corpus, "CHUNK", 2)
+    monkeypatch.setattr(embed_corpus, "PATIENCE", 0)
+    job = EmbeddingJob(embedder, tmp_path / "out.npy")
+    with pytest.raises(OSError, match="and 0 more are missing; all machines need this folder"):
+        job.finish(job.run(lines(SENTENCES), rank=0, processes=2))
+    assert len(list(job.folder.glob("*.npz"))) == 2
 
 
 def test_chunks_are_bounded_by_words_as_well(monkeypatch):
@@ -236,7 +272,7 @@ def test_several_texts_are_one(folder, tmp_path):
 
 def test_a_missing_library_is_told_before_the_work(embedder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ImportError, match=re.escape("pip install 'elmo_hf[conversion]'")):
+    with pytest.raises(ImportError, match="pip install h5py"):
         EmbeddingJob(embedder, tmp_path / "out.hdf5")
 
 
@@ -257,7 +293,7 @@ def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_p
     )
     data = {"dataset": str(tmp_path / "data"), "column": "words"}
     cli.embed(tmp_path / "dataset.npy", model=str(folder), **data)
-    run(command(folder, "-", tmp_path / "stdin.npy"), input=text)
+    run(command(folder, "-", tmp_path / "stdin.npy"), text)
     for name, sentences in (("gz", SENTENCES), ("stdin", SENTENCES), ("dataset", odd)):
         expected = embedder.embed(sentences)
         for one, other in zip(read(tmp_path / f"{name}.npy"), expected, strict=True):
@@ -302,7 +338,7 @@ def test_a_row_that_is_no_text_is_told_or_skipped(folder, tmp_path):
     rows = [{"text": "fine ."}, {"text": None}]
     Dataset.from_list(rows).to_parquet(str(tmp_path / "data" / "train.parquet"))
     data = {"model": str(folder), "dataset": str(tmp_path / "data")}
-    with pytest.raises(ValueError, match="row 1: 'text' should be text or a list of words"):
+    with pytest.raises(ValueError, match="Row 1: 'text' should be text or a list of words"):
         cli.embed(tmp_path / "out.npy", **data)
     cli.embed(tmp_path / "out.npy", **data, on_error="skip")
     assert [array.shape[1] for array in read(tmp_path / "out.npy")] == [2, 0]
@@ -325,3 +361,42 @@ def test_a_full_disk_keeps_what_is_done(embedder, tmp_path, monkeypatch):
     monkeypatch.setattr(embed_corpus.Chunk, "save", save)
     job.finish(job.run(lines(SENTENCES)))
     assert len(read(job.output)) == len(SENTENCES)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_room_for_the_whole_is_looked_for_first(embedder, tmp_path, monkeypatch, ending):
+    job = EmbeddingJob(embedder, tmp_path / f"out{ending}")
+    paths = job.run(lines(SENTENCES))
+    with monkeypatch.context() as patch:
+        usage = shutil.disk_usage(tmp_path)._replace(free=2000)
+        patch.setattr(embed_corpus.shutil, "disk_usage", lambda path: usage)
+        patch.setattr(embed_corpus, "ROOM", 0)
+        with pytest.raises(OSError, match="no room for .* MB more.*1 chunks of lines, is kept"):
+            job.finish(paths)
+    assert not job.output.exists()
+    job.finish(paths)
+    assert len(read(job.output)) == len(SENTENCES)
+
+
+def test_a_line_that_does_not_fit_into_memory_has_a_number(folder, tmp_path, monkeypatch):
+    source = write(tmp_path / "text", [*SENTENCES, ["word"] * 50])
+    whole = ElmoEmbedder._embed_at_once
+
+    def small(self, sentences, *rest):
+        if sum(map(len, sentences)) > 20:
+            raise RuntimeError("can't allocate memory")
+        return whole(self, sentences, *rest)
+
+    monkeypatch.setattr(ElmoEmbedder, "_embed_at_once", small)
+    told = "Line 6: A sentence of 50 words does not fit into memory; split it. Or leave it empty"
+    with pytest.raises(MemoryError, match=re.escape(told)):
+        cli.embed(tmp_path / "out.npy", str(source), str(folder))
+    cli.embed(tmp_path / "out.npy", str(source), str(folder), on_error="skip")
+    assert [array.shape[1] for array in read(tmp_path / "out.npy")] == [3, 4, 0, 3, 3, 0]
+
+
+def test_progress_knows_the_size_of_gzipped_text(tmp_path):
+    text = gzip.compress(b"a word .\n" * 50_000)
+    (tmp_path / "text.gz").write_bytes(text)
+    found, total = cli.open_lines(str(tmp_path / "text.gz"), "stop")
+    assert total == len(text) and sum(line.size for line in found) == pytest.approx(total, rel=0.1)

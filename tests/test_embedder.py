@@ -123,6 +123,39 @@ def test_batch_that_does_not_fit_is_split(model, monkeypatch):
         maker.embed(SENTENCES)
 
 
+def test_words_that_did_not_fit_are_encoded_again(model):
+    maker = ElmoEmbedder(model)
+    encode, calls = maker.words.encode, []
+
+    def once_too_many(rows):
+        calls.append(len(rows))
+        if len(calls) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return encode(rows)
+
+    maker.words.encode = once_too_many
+    for words, array in zip(SENTENCES, maker.embed(SENTENCES), strict=True):
+        if words:
+            np.testing.assert_allclose(array, alone(model, words)[0], rtol=1e-4, atol=1e-6)
+    assert len(calls) == 3
+
+
+def test_a_model_in_training_gives_the_same_vectors_and_goes_on():
+    model = ElmoModel(tiny_config(hidden_dropout=0.5))
+    maker = ElmoEmbedder(model)
+    before = maker.embed_sentence(SENTENCES[0])
+    model.train()
+    np.testing.assert_allclose(maker.embed_sentence(SENTENCES[0]), before, rtol=1e-4, atol=1e-6)
+    assert model.training
+
+
+def test_no_sentences_are_no_vectors(model):
+    maker, size = ElmoEmbedder(model), model.config.hidden_size
+    assert maker.embed([]) == []
+    assert maker.embed([], padded=True).shape == (0, 3, 0, size)
+    assert maker.embed([], "top", "mean", padded=True).shape == (0, size)
+
+
 def test_names_and_shapes_of_allennlp(model):
     maker = ElmoEmbedder(model)
     size = model.config.hidden_size

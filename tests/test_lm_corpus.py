@@ -16,6 +16,7 @@ from elmo_hf.lm_corpus import (
     encode_tokens,
     find_files,
     number_tokens,
+    size_of,
 )
 
 SENTENCES = [
@@ -59,7 +60,8 @@ def test_corpus_counts_and_reads(files):
     assert [line.strip() for line in corpus.read([*range(len(blocks))])] == SENTENCES
     assert [line.strip() for line in corpus.read([6, 1])] == SENTENCES[4:8] + SENTENCES[21:]
     assert len(blocks) == 7 and max(block.lines for block in blocks) == 4
-    assert sum(seen) == len("\n".join(SENTENCES)) + len("\n\n \r\n")
+    # as they lie on the disk, one of them compressed
+    assert sum(seen) == size_of(files)
 
 
 def test_a_row_is_one_sentence_after_the_other(files):
@@ -188,6 +190,13 @@ def test_bad_text_is_named_by_file_and_line(tmp_path):
         Corpus([tmp_path / "empty.txt"])
     with pytest.raises(ValueError, match="latin.txt', line 2: the byte 0xe9 is not UTF-8"):
         Corpus([tmp_path / "latin.txt"])
+    whole = gzip.compress(b"".join(b"%d\n" % number for number in range(100_000)))
+    (tmp_path / "cut.gz").write_bytes(whole[:-5000])
+    with pytest.raises(ValueError, match=r"cut.gz' is damaged or cut short after line \d{4,};"):
+        Corpus([tmp_path / "cut.gz"])
+    (tmp_path / "false.gz").write_bytes(b"no gzip\n")
+    with pytest.raises(ValueError, match="false.gz' is damaged or cut short after line 0"):
+        Corpus([tmp_path / "false.gz"])
     with pytest.raises(FileNotFoundError, match="There is no file"):
         find_files(tmp_path / "*.nothing")
     with pytest.raises(IsADirectoryError, match="is a folder"):

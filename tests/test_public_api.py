@@ -1,4 +1,4 @@
-"""The public names, the arrows between the rooms, and README's snippets."""
+"""The public names, and the arrows between the rooms."""
 
 import ast
 import re

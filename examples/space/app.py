@@ -2,7 +2,7 @@
 
     python examples/space/app.py        # then open the address it prints
 
-The folder is ready to be a Space of the Hub.
+`README.md` beside it says how to make it a Space of the Hub.
 """
 
 import html
@@ -64,7 +64,7 @@ def show_tags(sentence: str) -> str:
     [found] = tagger.tag([sentence.split()])
     words = [
         f'<div class="word" style="background:{COLORS.get(tag, OTHER)}" title="{score:.1%} sure">'
-        f"<b>{html.escape(word)}</b><small>{html.escape(tag)}</small>"
+        f"<b>{html.escape(word)}</b><small>{html.escape(tag)} {score:.0%}</small>"
         f'<div class="sure"><i style="width:{score:.0%}"></i></div></div>'
         for word, tag, score in zip(found.words, found.tags, found.scores, strict=True)
     ]
@@ -98,7 +98,7 @@ def show_moves(word: str, text: str) -> str:
     layers = torch.stack(model(**batch, output_hidden_states=True).hidden_states)
     vectors = layers[:, range(len(lines)), [line.index(word) for line in lines]]
     planes = [draw_plane(number, some, lines) for number, some in enumerate(vectors)]
-    legend = "".join(f"<li>{html.escape(' '.join(line))}</li>" for number, line in enumerate(lines))
+    legend = "".join(f"<li>{html.escape(' '.join(line))}</li>" for line in lines)
     return f'<div class="planes">{"".join(planes)}</div><ol>{legend}</ol>'
 
 
@@ -132,7 +132,7 @@ with gr.Blocks(title="ELMo, looked into") as page:
         button = gr.Button("Tag", variant="primary", elem_id="tag")
         tags = gr.HTML(show_tags(SENTENCE), elem_id="tags")
         gr.Markdown("### What the tagger reads of each layer")
-        gr.HTML(show_layers())
+        gr.HTML(show_layers(), elem_id="layers")
         gr.on([button.click, sentence.submit], show_tags, sentence, tags)
     with gr.Tab("A word that moves"):
         with gr.Row():

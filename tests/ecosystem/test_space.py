@@ -1,27 +1,49 @@
 """The Space in a browser: typed, clicked, read. Screenshots go where SCREENSHOTS says."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 from launch import EXAMPLES, free_port, kill
 from playwright.sync_api import sync_playwright
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
 SIZES = {"desktop": (1200, 900), "phone": (390, 844)}
 
 
 @pytest.fixture(scope="module")
-def address():
+def space(tmp_path_factory):
+    """The folder to be uploaded, made as its page says."""
+    folder = tmp_path_factory.mktemp("space")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    options = ["--no-deps", "--no-build-isolation", "--target", folder]
+    subprocess.run([*pip, *options, EXAMPLES.parent], check=True)
+    for file in (EXAMPLES / "space").glob("*.*"):
+        shutil.copy(file, folder)
+    return folder
+
+
+def test_requirements_are_the_packages(space):
+    project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text())["project"]
+    assert (space / "requirements.txt").read_text().split() == project["dependencies"]
+    [version] = re.findall(r'python_version: "(.*)"', (space / "README.md").read_text())
+    assert project["requires-python"].startswith(f">={version},")
+
+
+@pytest.fixture(scope="module")
+def address(browser, space):
     port = free_port()
     settings = {"GRADIO_SERVER_PORT": str(port), "GRADIO_ANALYTICS_ENABLED": "False"}
-    command = [sys.executable, str(EXAMPLES / "space" / "app.py")]
     process = subprocess.Popen(
-        command,
+        [sys.executable, "app.py"],
+        cwd=space,
         env=os.environ | settings,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -40,7 +62,7 @@ def address():
 @pytest.fixture(scope="module")
 def browser():
     if BROWSER is None:
-        pytest.fail("No browser was found; install Debian's chromium, or any Chrome.")
+        pytest.fail("No browser was found; install Debian's chromium, or Chrome.", pytrace=False)
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield chromium
@@ -57,9 +79,16 @@ def test_type_click_and_read(size, address, browser, tmp_path):
     page.get_by_label("Sentence").first.fill("Dogs bark loudly .")
     page.locator("#tag").click()
     page.wait_for_function("document.querySelector('#tags').innerText.includes('Dogs')")
-    words = page.locator("#tags .word").all_inner_texts()
+    located = page.locator("#tags .word").all()
+    words = [word.inner_text() for word in located]
     assert [word.split()[0] for word in words] == ["Dogs", "bark", "loudly", "."]
-    assert words[3].split()[1] == "PUNCT"
+    tags, sure = zip(*(word.split()[1:] for word in words), strict=True)
+    assert tags[3] == "PUNCT"
+    assert all(0 < int(share.removesuffix("%")) <= 100 for share in sure)
+    colours = [word.evaluate("word => getComputedStyle(word).backgroundColor") for word in located]
+    assert len(set(colours)) == len(set(tags)) > 1
+    bars = page.locator("#layers .bar span:last-child").all_inner_texts()
+    assert len(bars) == 3 and abs(sum(map(float, bars)) - 1) < 0.02
     page.wait_for_timeout(1000)
     page.screenshot(path=folder / f"space-{size}-tags.png")
 

@@ -22,7 +22,7 @@ class Spans(evaluate.Metric):
             from seqeval.metrics import accuracy_score, classification_report
         except ImportError as error:
             raise ImportError(
-                "Spans are counted by seqeval; pip install 'elmo_hf[ner]' brings it."
+                "Spans are counted by seqeval, which is not installed: pip install seqeval"
             ) from error
         report = classification_report(references, predictions, output_dict=True, zero_division=0)
         names = {"f1-score": "f1", "support": "number"}
