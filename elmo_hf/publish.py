@@ -38,6 +38,12 @@ def publish(folder: str | Path, repo: str, private: bool = False) -> str:
     folder = Path(folder)
     if not (folder / "config.json").exists():
         raise FileNotFoundError(f"{str(folder)!r} is no model folder: it has no config.json.")
+    index = folder / "model.safetensors.index.json"
+    if index.exists() and "../" in index.read_text(encoding="utf-8"):
+        raise ValueError(
+            f"{str(folder)!r} has a part of its weights in another folder; load the model and push "
+            "what `save_pretrained` makes of it."
+        )
     api = HfApi()
     with TemporaryDirectory() as name:
         staging = Path(name)

@@ -12,7 +12,7 @@ from huggingface_hub import ModelCard
 from launch import start
 from tiny import WIDTH, tiny_config
 
-from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
+from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer, carried_tagger
 
 REPO = "me/elmo-pos"
 SENTENCE = ["Dogs", "bark", "unbelievably", "."]
@@ -190,3 +190,9 @@ def test_trainer_pushes_with_the_code(tmp_path):
         assert f"pushed to {hub.url}/{REPO}" in printed
         names = hub.files(REPO).keys()
     assert {"model.safetensors", "tokenizer_config.json", "modeling_elmo.py"} <= names
+
+
+def test_a_model_that_shares_its_weights_is_not_pushed_in_part(tmp_path):
+    with HubServer() as hub:
+        complained = push(carried_tagger(), hub.environment(tmp_path), status=1)
+        assert "has a part of its weights in another folder" in complained and not hub.requests
