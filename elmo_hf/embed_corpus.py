@@ -38,7 +38,7 @@ CHUNK_WORDS = 1 << 15
 TIDYING = 8
 # bytes; with fewer left a disk is full
 ROOM = 1 << 20
-# bytes that hdf5 takes for a line besides its numbers
+# bytes that hdf5 takes for a line besides its numbers, and as many again
 HDF5_LINE = 600
 # seconds until a chunk that another machine has written must be seen
 PATIENCE = 60
@@ -131,7 +131,8 @@ class EmbeddingJob:
         """
         if not self.done.exists() or self.whole.exists():
             return False
-        return self.done.read_text() == names_of(self.paths_of(in_chunks(lines)))
+        paths = [self.path_of(number, chunk) for number, chunk in enumerate(in_chunks(lines))]
+        return self.done.read_text() == names_of(paths)
 
     def run(
         self,
@@ -160,9 +161,6 @@ class EmbeddingJob:
                 hand_back_memory()
         return paths
 
-    def paths_of(self, chunks: Iterable[list[Line]]) -> list[Path]:
-        return [self.path_of(number, chunk) for number, chunk in enumerate(chunks)]
-
     def path_of(self, number: int, chunk: list[Line]) -> Path:
         """The name holds a hash of the lines, so that changed text never meets an old chunk."""
         text = json.dumps([(line.number, line.text, line.words) for line in chunk])
@@ -177,6 +175,8 @@ class EmbeddingJob:
         except MemoryError as error:
             # by itself, so it is the longest
             longest = max(chunk, key=lambda line: len(line.words))
+            if not longest.words:
+                raise
             stop_or_tell(MemoryError(f"Line {longest.number + 1}: {error}"), self.on_error)
             return self.embed(
                 [line._replace(words=[]) if line is longest else line for line in chunk]

@@ -24,7 +24,15 @@ def snippets(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["README", "docs/embedding", "docs/moving", "docs/pretraining", "docs/tagging"]
+    "name",
+    [
+        "README",
+        "docs/embedding",
+        "docs/moving",
+        "docs/pretraining",
+        "docs/tagging",
+        "elmo_hf/carried_model/README",
+    ],
 )
 def test_snippets_print_what_their_comments_say(name, tmp_path, monkeypatch, capsys):
     """The model of the snippets is as wide as the original, but its inside is kept small."""
@@ -107,5 +115,5 @@ def run_example(name: str, *arguments) -> str:
 def test_examples_run_one_after_the_other(tmp_path):
     run_example("random_model.py", "--output_dir", tmp_path)
     printed = run_example("embed_sentences.py", "--model_name_or_path", tmp_path)
-    assert "layer 0 (2, 10, 128)  cosine of 'bank': 1.000" in printed
-    assert "last_hidden_state (2, 10, 128)" in printed
+    assert "layer 0 (2, 10, 256)  cosine of 'bank': 1.000" in printed
+    assert "last_hidden_state (2, 10, 256)" in printed
