@@ -90,8 +90,11 @@ def run_killed(
                 break
             time.sleep(0.02)
         time.sleep(draw.random() / 2)
-        kills += process.poll() is None
-        kill(process)
+        if process.poll() is None:
+            kill(process)
+            kills += 1
+        else:
+            process.communicate()
     assert kills, "It ended before it could be killed."
     run(script, arguments, processes)
 
