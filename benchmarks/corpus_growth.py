@@ -3,8 +3,8 @@
     python benchmarks/corpus_growth.py --text sentences.txt --output results/corpus.json
 
 Corpora of 10,000, 100,000 and 1,000,000 lines drawn from the text, with a number behind each so
-that no two are the same, become one vector a sentence, each in a process of its own; the small ones
-several times, for a median. The time that one line takes is taken off: it is Python's start.
+that no two are the same, become one vector a sentence, each in a process of its own; the smaller
+ones alternate, for medians. The time that one line takes is taken off: it is Python's start.
 """
 
 import argparse
@@ -17,14 +17,15 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-# lines: how often
-SIZES = {1: 5, 10_000: 5, 100_000: 1, 1_000_000: 1}
+# lines: those that alternate, and one that takes minutes
+SMALL = (1, 10_000, 100_000)
+LARGE = 1_000_000
 
 
 def write_corpus(path: Path, lines: list[str], count: int) -> Path:
     draw = random.Random(0)
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{draw.choice(lines)} {number}\n" for number in range(count))
+        file.writelines(f"{draw.choice(lines)} {number:07}\n" for number in range(count))
     return path
 
 
@@ -47,22 +48,27 @@ def main() -> None:
     parser.add_argument("--model", default="carried", help="an ELMo folder")
     parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
     parser.add_argument("--endings", nargs="+", default=[".npy", ".parquet", ".hdf5"])
+    parser.add_argument("--rounds", type=int, default=5, help="of the smaller ones")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     lines = [line.strip() for line in args.text.open(encoding="utf-8") if line.strip()]
     results: dict[str, dict] = {}
     with TemporaryDirectory() as folder:
         for ending in args.endings:
-            begin = 0.0
-            for size, times in SIZES.items():
+            runs: dict[int, list] = {size: [] for size in (*SMALL, LARGE)}
+            for size in (*SMALL * args.rounds, LARGE):
                 source = write_corpus(Path(folder) / "text", lines, size)
-                output = Path(folder) / f"vectors{ending}"
-                runs = [embed(args.model, source, output) for _ in range(times)]
-                seconds, memory = map(statistics.median, zip(*runs, strict=True))
-                begin = begin or seconds
-                figures = {"peak_rss_mb": memory, "us_per_sentence": (seconds - begin) / size * 1e6}
-                results.setdefault(ending, {})[size] = figures
-                print(ending, size, figures, flush=True)
+                runs[size].append(embed(args.model, source, Path(folder) / f"vectors{ending}"))
+                print(ending, size, *runs[size][-1], flush=True)
+            medians = {
+                size: [*map(statistics.median, zip(*r, strict=True))] for size, r in runs.items()
+            }
+            start = medians.pop(1)[0]
+            results[ending] = {
+                size: {"peak_rss_mb": memory, "us_per_sentence": (seconds - start) / size * 1e6}
+                for size, (seconds, memory) in medians.items()
+            }
+            print(json.dumps(results[ending], indent=1), flush=True)
     args.output.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 # lines and words of a chunk, which ends with whichever comes first: memory is bounded by words
 CHUNK = 1024
 CHUNK_WORDS = 1 << 15
-# chunks after which free memory goes back to the system
-TIDYING = 8
 # bytes; with fewer left a disk is full
 ROOM = 1 << 20
 # bytes that hdf5 takes for a line besides its numbers, and as many again
@@ -157,8 +155,7 @@ class EmbeddingJob:
                     embedded.save(path)
             paths.append(path)
             progress(chunk, is_new)
-            if number % TIDYING == 0:
-                hand_back_memory()
+            hand_back_memory()
         return paths
 
     def path_of(self, number: int, chunk: list[Line]) -> Path:

@@ -20,7 +20,7 @@ def keep_freed_memory() -> None:
 
 
 def hand_back_memory() -> None:
-    """Now and then: the holes between pieces that a long run keeps would add up."""
+    """The holes between the pieces that a long run keeps would add up."""
     call("malloc_trim", 0)
 
 
