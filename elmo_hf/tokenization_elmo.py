@@ -452,7 +452,8 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             data = {key: np.asarray(value, dtype=np.int64) for key, value in data.items()}
             if return_offsets_mapping:
                 # no words have no spans either, but a batch of them has the axis of begin and end
-                data["offset_mapping"].shape = (len(lengths), lengths[0], 2)
+                spans_of_all = data["offset_mapping"]
+                data["offset_mapping"] = spans_of_all.reshape(len(lengths), lengths[0], 2)
             # `BatchFeature` lets tensors share the memory of arrays, which `BatchEncoding` copies
             data = dict(BatchFeature(data, tensor_type=return_tensors))
         if not batched and return_tensors is None and not return_overflowing_tokens:
