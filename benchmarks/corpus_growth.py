@@ -2,9 +2,9 @@
 
     python benchmarks/corpus_growth.py --text sentences.txt --output results/corpus.json
 
-Corpora of 10,000, 100,000 and 1,000,000 lines drawn from the text, with a number behind each so
-that no two are the same, become one vector a sentence, each in a process of its own; the smaller
-ones alternate, for medians. The time that one line takes is taken off: it is Python's start.
+Corpora of 10,000 and 1,000,000 lines drawn from the text, with a number behind each so that no two
+are the same, become one vector a sentence, each in a process of its own, in alternation, for
+medians. The time that one line takes is taken off: it is Python's start.
 """
 
 import argparse
@@ -17,9 +17,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-# lines: those that alternate, and one that takes minutes
-SMALL = (1, 10_000, 100_000)
-LARGE = 1_000_000
+# lines
+SIZES = (1, 10_000, 1_000_000)
 
 
 def write_corpus(path: Path, lines: list[str], count: int) -> Path:
@@ -48,15 +47,15 @@ def main() -> None:
     parser.add_argument("--model", default="carried", help="an ELMo folder")
     parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
     parser.add_argument("--endings", nargs="+", default=[".npy", ".parquet", ".hdf5"])
-    parser.add_argument("--rounds", type=int, default=5, help="of the smaller ones")
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=5, help="of several minutes each")
+    parser.add_argument("--output", type=Path, required=True, help="JSON; grows with every run")
     args = parser.parse_args()
     lines = [line.strip() for line in args.text.open(encoding="utf-8") if line.strip()]
-    results: dict[str, dict] = {}
+    results = json.loads(args.output.read_text()) if args.output.exists() else {}
     with TemporaryDirectory() as folder:
         for ending in args.endings:
-            runs: dict[int, list] = {size: [] for size in (*SMALL, LARGE)}
-            for size in (*SMALL * args.rounds, LARGE):
+            runs: dict[int, list] = {size: [] for size in SIZES}
+            for size in SIZES * args.rounds:
                 source = write_corpus(Path(folder) / "text", lines, size)
                 runs[size].append(embed(args.model, source, Path(folder) / f"vectors{ending}"))
                 print(ending, size, *runs[size][-1], flush=True)
@@ -64,12 +63,16 @@ def main() -> None:
                 size: [*map(statistics.median, zip(*r, strict=True))] for size, r in runs.items()
             }
             start = medians.pop(1)[0]
-            results[ending] = {
-                size: {"peak_rss_mb": memory, "us_per_sentence": (seconds - start) / size * 1e6}
+            results[ending] = {"rounds": args.rounds} | {
+                f"{size}": {
+                    "peak_rss_mb": memory,
+                    "highest_peak_rss_mb": max(peak for _, peak in runs[size]),
+                    "us_per_sentence": (seconds - start) / size * 1e6,
+                }
                 for size, (seconds, memory) in medians.items()
             }
+            args.output.write_text(json.dumps(results, indent=1) + "\n")
             print(json.dumps(results[ending], indent=1), flush=True)
-    args.output.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -220,23 +220,28 @@ def embed(
     """
     if on_error not in ("stop", "skip"):
         raise ValueError(f"--on-error is {on_error!r} but must be stop or skip.")
+    if dataset is not None and source != "-":
+        raise ValueError("Give --input or --dataset, not both.")
     keep_freed_memory()
-    with process_group() as (rank, processes):
+    with process_group() as (rank, processes), ExitStack() as held:
         embedder = ElmoEmbedder(model, cuda_device=cuda_device())
         job = EmbeddingJob(embedder, output, layers, pooling, dtype, on_error=on_error)
-        is_there = output.exists() and not overwrite
         lines, total, unit = open_corpus(
             source, dataset, config, split, column, on_error, processes
         )
-        is_finished = is_there and job.is_finished(lines)
-        # nothing changes before everyone has looked
-        wait_for_all(processes)
-        if is_there:
-            if not is_finished:
-                refuse_existing(output, overwrite)
-            if rank == 0:
+
+        def begin() -> bool:
+            """Whether there is anything left to do."""
+            held.enter_context(job.alone())
+            if output.exists() and not overwrite:
+                if not job.is_finished(lines):
+                    refuse_existing(output, overwrite)
                 job.clean()
                 print(f"saved in {output}")
+                return False
+            return True
+
+        if not by_the_first(rank, processes, begin):
             return
         with tqdm(total=total, unit=unit, unit_scale=True, disable=rank > 0) as bar:
             started, words = time.perf_counter(), 0
@@ -252,7 +257,6 @@ def embed(
         wait_for_all(processes)
         if rank == 0:
             if not paths:
-                job.clean()
                 raise ValueError(f"There is no line in {dataset or source!r}.")
             job.finish(paths)
             print(f"saved in {output}")
@@ -271,6 +275,23 @@ def process_group() -> Iterator[tuple[int, int]]:
         yield distributed.get_rank(), processes
     finally:
         distributed.destroy_process_group()
+
+
+def by_the_first(rank: int, processes: int, work: Callable[[], Any]) -> Any:
+    """What the first process finds, or why it cannot go on, for all of them."""
+    found = None
+    if rank == 0:
+        try:
+            found = work()
+        except (ValueError, OSError) as error:
+            found = error
+    if processes > 1:
+        box = [found]
+        distributed.broadcast_object_list(box)
+        [found] = box
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def wait_for_all(processes: int) -> None:
@@ -306,7 +327,8 @@ def open_lines(source: str, on_error: str, processes: int = 1) -> tuple[Iterator
             raise ValueError("Several processes cannot share standard input; name a file.")
         return standard_input(on_error), None
     files = find_files(source)
-    return file_lines(files, on_error), size_of(files)
+    # a pipe has no size
+    return file_lines(files, on_error), size_of(files) or None
 
 
 def read_words(file: Path | None) -> Iterator[list[str]]:

@@ -14,21 +14,26 @@ import os
 import shutil
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from torch import nn
 from tqdm.auto import tqdm
 
-from .embedder import ElmoEmbedder
+from .embedder import ElmoEmbedder, SentenceTooLongError
 from .freed_memory import hand_back_memory
 from .lm_corpus import decode, text_lines
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 if TYPE_CHECKING:
+    import h5py
     from datasets import Dataset
 
 # lines and words of a chunk, which ends with whichever comes first: memory is bounded by words
@@ -38,6 +43,8 @@ CHUNK_WORDS = 1 << 15
 ROOM = 1 << 20
 # bytes that hdf5 takes for a line besides its numbers, and as many again
 HDF5_LINE = 600
+# bytes of the longest string that numpy can hold
+LONGEST_STRING = (1 << 31) - 1
 # seconds until a chunk that another machine has written must be seen
 PATIENCE = 60
 
@@ -60,22 +67,26 @@ class Chunk(NamedTuple):
     lengths: np.ndarray
     # the sentences' vectors one after the other, (vectors, size) or (vectors, layers, size)
     values: np.ndarray
+    # the numbers of sentences that did not fit into memory, and have no vectors
+    left_empty: np.ndarray
 
     def save(self, path: Path) -> None:
         """There whole or not at all."""
         building = path.with_suffix(f".{os.getpid()}.part")
-        text = np.frombuffer(json.dumps(self.sentences).encode(), np.uint8)
-        with building.open("wb") as file:
-            np.savez(
-                file, numbers=self.numbers, text=text, lengths=self.lengths, values=self.values
-            )
-        os.replace(building, path)
+        arrays = self._asdict()
+        arrays["sentences"] = np.frombuffer(json.dumps(self.sentences).encode(), np.uint8)
+        try:
+            with building.open("wb") as file:
+                np.savez(file, **arrays)
+            os.replace(building, path)
+        finally:
+            building.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: Path) -> "Chunk":
         with np.load(path) as saved:
-            sentences = json.loads(saved["text"].tobytes())
-            return cls(saved["numbers"], sentences, saved["lengths"], saved["values"])
+            arrays = dict(saved)
+        return cls(**arrays | {"sentences": json.loads(arrays["sentences"].tobytes())})
 
     def arrays(self) -> Iterator[np.ndarray]:
         """Of each sentence, as the embedder makes them: layers first."""
@@ -101,26 +112,49 @@ class EmbeddingJob:
         form: str | None = None,
         on_error: str = "stop",
     ):
+        if output.is_dir():
+            raise IsADirectoryError(f"{str(output)!r} is a folder; name a file.")
         if form is None and output.suffix not in FORMS:
             endings = ", ".join(FORMS)
             raise ValueError(f"{str(output)!r} should end in one of {endings}: that is its format.")
         form = form or FORMS[output.suffix]
         check_library(form)
         self.write = WRITERS[form]
-        if dtype not in ("float32", "float16"):
-            raise ValueError(f"The number format is {dtype!r} but must be float32 or float16.")
-        embedder.check(layers, pooling)
+        embedder.check(layers, pooling, dtype)
         self.embedder, self.output = embedder, output
         self.layers, self.pooling, self.dtype = layers, pooling, dtype
         self.on_error = on_error
         key = hashlib.sha256(json.dumps([layers, pooling, dtype]).encode())
         key.update(embedder.model.config.to_json_string().encode())
         add_weights(key, embedder.model)
-        self.folder = output.with_name(f".{output.name}.{key.hexdigest()[:12]}")
+        self.parts = output.with_name(f".{output.name}.parts")
+        self.folder = self.parts / key.hexdigest()[:12]
         self.whole = self.folder / f"whole{output.suffix}"
         # says that all parts of the output are there, or will be when `whole` has moved, and by
         # the names of its chunks of what text it is
         self.done = self.folder / "done"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """
+        While this run writes the file no other may: they would take away each other's parts. What a
+        killed one held is free.
+        """
+        self.parts.mkdir(parents=True, exist_ok=True)
+        with (self.parts / "lock").open("w") as lock:
+            if not lock_file(lock):
+                raise BlockingIOError(
+                    f"Another run is writing {str(self.output)!r}; let it end or name another file."
+                )
+            for part in self.parts.rglob("*.part"):
+                part.unlink()
+            try:
+                yield
+            finally:
+                # a run that did nothing leaves nothing
+                files = {path for path in self.parts.rglob("*") if path.is_file()}
+                if files <= {self.parts / "lock"}:
+                    shutil.rmtree(self.parts, ignore_errors=True)
 
     def is_finished(self, lines: Iterable[Line]) -> bool:
         """
@@ -148,7 +182,7 @@ class EmbeddingJob:
         paths = []
         for number, chunk in enumerate(in_chunks(lines)):
             path = self.path_of(number, chunk)
-            is_new = not path.exists()
+            is_new = not self.is_done(path)
             if number % processes == rank and is_new:
                 embedded = self.embed(chunk)
                 with self.told():
@@ -158,26 +192,32 @@ class EmbeddingJob:
             hand_back_memory()
         return paths
 
+    def is_done(self, path: Path) -> bool:
+        """Not if it is damaged, or lacks a line for want of memory that must not be skipped."""
+        try:
+            with path.open("rb") as file, np.load(file) as saved:
+                return self.on_error == "skip" or not len(saved["left_empty"])
+        except (FileNotFoundError, EOFError, ValueError, zipfile.BadZipFile):
+            return False
+
     def path_of(self, number: int, chunk: list[Line]) -> Path:
         """The name holds a hash of the lines, so that changed text never meets an old chunk."""
         text = json.dumps([(line.number, line.text, line.words) for line in chunk])
         return self.folder / f"{number:08}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
 
-    def embed(self, chunk: list[Line]) -> Chunk:
+    def embed(self, chunk: list[Line], left_empty: tuple[int, ...] = ()) -> Chunk:
         # what words were seen before must not matter, not even in the last bit
         self.embedder.words.clear()
         sentences = [line.words for line in chunk]
         try:
             arrays = [*self.embedder.embed_stream(sentences, self.layers, self.pooling, self.dtype)]
-        except MemoryError as error:
-            # by itself, so it is the longest
-            longest = max(chunk, key=lambda line: len(line.words))
-            if not longest.words:
+        except SentenceTooLongError as error:
+            if not error.sentence:
                 raise
-            stop_or_tell(MemoryError(f"Line {longest.number + 1}: {error}"), self.on_error)
-            return self.embed(
-                [line._replace(words=[]) if line is longest else line for line in chunk]
-            )
+            [lost] = [line for line in chunk if line.words is error.sentence]
+            stop_or_tell(MemoryError(f"Line {lost.number + 1}: {error}"), self.on_error)
+            rest = [line._replace(words=[]) if line is lost else line for line in chunk]
+            return self.embed(rest, (*left_empty, lost.number))
         if self.pooling != "none":
             lengths = np.ones(len(arrays), np.int64)
             values = np.stack(arrays)
@@ -186,7 +226,8 @@ class EmbeddingJob:
             # vectors first
             values = np.concatenate([a.swapaxes(0, 1) if a.ndim == 3 else a for a in arrays])
         numbers = np.array([line.number for line in chunk])
-        return Chunk(numbers, [line.text for line in chunk], lengths, values)
+        texts = [line.text for line in chunk]
+        return Chunk(numbers, texts, lengths, values, np.array(left_empty, np.int64))
 
     def finish(self, paths: list[Path]) -> None:
         """Puts all chunks together, when every process has done its share."""
@@ -221,10 +262,13 @@ class EmbeddingJob:
             time.sleep(0.2)
 
     def clean(self) -> None:
-        """Drops the chunks; last of all what says that they are not needed."""
-        for file in set(self.folder.glob("*")) - {self.done}:
-            file.unlink(missing_ok=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """
+        Drops the chunks, also those that runs with other settings left; last of all what says that
+        they are not needed.
+        """
+        for chunk in self.parts.rglob("*.npz"):
+            chunk.unlink(missing_ok=True)
+        shutil.rmtree(self.parts, ignore_errors=True)
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -233,7 +277,7 @@ class EmbeddingJob:
             yield
         except (OSError, RuntimeError) as error:
             # h5py has errors of the second kind
-            full = shutil.disk_usage(self.folder).free < ROOM
+            full = shutil.disk_usage(self.output.parent).free < ROOM
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
             reason = "the disk is full" if full else reason
             done = len(list(self.folder.glob("*.npz")))
@@ -241,6 +285,19 @@ class EmbeddingJob:
                 f"{str(self.output)!r} could not be written ({reason}); what is done, {done} "
                 "chunks of lines, is kept, and the same command goes on from there."
             ) from error
+
+
+def lock_file(file: IO) -> bool:
+    """Not if another process has locked it; where locks are not known, as if it were."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some file systems of clusters
+        return True
+    return True
 
 
 def names_of(paths: list[Path]) -> str:
@@ -277,6 +334,8 @@ def file_lines(files: list[Path], on_error: str) -> Iterator[Line]:
 
 
 def standard_input(on_error: str) -> Iterator[Line]:
+    if sys.stdin is None:
+        raise ValueError("There is no standard input; name a text by --input.")
     return read_lines(((raw, len(raw)) for raw in sys.stdin.buffer), "standard input", on_error)
 
 
@@ -293,8 +352,12 @@ def read_lines(source: Iterable[tuple[bytes, int]], name: str, on_error: str) ->
 def load_column(name: str, config: str | None, split: str, column: str) -> "Dataset":
     """The sentences of a dataset."""
     from datasets import load_dataset
+    from datasets.exceptions import DatasetGenerationError
 
-    rows = load_dataset(name, config, split=split)
+    try:
+        rows = load_dataset(name, config, split=split)
+    except DatasetGenerationError as error:
+        raise ValueError(f"The dataset {name!r} cannot be read: {error.__cause__}") from error
     if column not in rows.column_names:
         names = ", ".join(rows.column_names)
         raise ValueError(f"The dataset {name!r} has no column {column!r}; it has {names}.")
@@ -310,8 +373,9 @@ def dataset_lines(rows: "Dataset", on_error: str) -> Iterator[Line]:
             yield Line(number, sentence.strip(), sentence.split(), 1)
             continue
         if not isinstance(sentence, list) or not all(isinstance(word, str) for word in sentence):
-            kind = type(sentence).__name__
-            error = f"Row {number}: {column!r} should be text or a list of words, not {kind}."
+            error = (
+                f"Row {number}: {column!r} should be text or a list of words, not {sentence!r:.50}."
+            )
             stop_or_tell(ValueError(error), on_error)
             sentence = []
         yield Line(number, " ".join(sentence), sentence, 1)
@@ -331,29 +395,55 @@ def load_chunks(paths: list[Path]) -> Iterator[Chunk]:
 
 
 def write_hdf5(path: Path, paths: list[Path], pooling: str) -> None:
-    """
-    As AllenNLP does: a dataset for each line, and which sentence stands where, the last one if it
-    stands there twice.
-    """
+    """As AllenNLP does: a dataset for each line, and in another which sentence stands where."""
     import h5py
 
-    # a line of JSON for each, so that the table takes no more memory than the text
-    table = BytesIO()
-    with h5py.File(path, "w", libver="latest") as file:
+    # formats that the library of AllenNLP's day reads
+    with h5py.File(path, "w", libver=("v108", "v110")) as file:
         for chunk in load_chunks(paths):
-            arrays = chunk.arrays()
-            for number, sentence, array in zip(
-                chunk.numbers.tolist(), chunk.sentences, arrays, strict=True
-            ):
+            for number, array in zip(chunk.numbers.tolist(), chunk.arrays(), strict=True):
                 # a pooled sentence has no axis of words
                 file.create_dataset(
                     str(number), data=array if pooling == "none" else array[..., 0, :]
                 )
-                entry = f"{json.dumps(sentence)}: {json.dumps(str(number))}"
-                table.write(f"{',' if table.tell() else '{'} {entry}".encode())
-        table.write(b"}")
-        text = file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-        text[0] = table.getvalue()
+        size = sum(map(len, sentence_table(paths)))
+        if size > LONGEST_STRING:
+            tqdm.write(
+                f"The table of sentences, {size / 1e9:.1f} GB, is too long for hdf5 and left out; "
+                "the lines are there by their numbers.",
+                file=sys.stderr,
+            )
+            return
+        place = reserve_text(file, "sentence_to_index", size)
+    # by hand: hdf5 takes a string only in one piece, and this one is as long as the text
+    with path.open("r+b") as whole:
+        whole.seek(place)
+        whole.writelines(sentence_table(paths))
+
+
+def sentence_table(paths: list[Path]) -> Iterator[bytes]:
+    """JSON, by pieces: the line of each sentence, the last one's if it stands there twice."""
+    yield b"{"
+    between = ""
+    for path in paths:
+        with np.load(path) as saved:
+            numbers, sentences = saved["numbers"].tolist(), json.loads(saved["sentences"].tobytes())
+        pairs = zip(sentences, numbers, strict=True)
+        entries = [f'{json.dumps(sentence)}: "{number}"' for sentence, number in pairs]
+        yield (between + ", ".join(entries)).encode()
+        between = ", "
+    yield b"}"
+
+
+def reserve_text(file: "h5py.File", name: str, size: int) -> int:
+    """A dataset of one string of so many bytes, still to be written; returns its place."""
+    import h5py
+
+    layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    layout.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    layout.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    text = file.create_dataset(name, (1,), h5py.string_dtype(length=size), dcpl=layout)
+    return text.id.get_offset()
 
 
 def write_parquet(path: Path, paths: list[Path], pooling: str) -> None:

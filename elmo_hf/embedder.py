@@ -10,13 +10,14 @@ from typing import IO, cast
 import numpy as np
 import torch
 from torch import nn
+from tqdm.auto import tqdm
 
 from .batching import map_by_length
 from .carried import CARRIED, find_model
 from .characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
 from .fast_inference import FastCopy
 from .layers_elmo import ElmoPacking, normalize
-from .modeling_elmo import ElmoModel
+from .modeling_elmo import ElmoModel, ElmoPreTrainedModel
 from .tokenization_elmo import ElmoTokenizer
 
 # sentences that are sorted by length together
@@ -26,6 +27,23 @@ WORDS_AT_ONCE = 4096
 # bytes of word vectors that are kept
 CACHE_SIZE = 1 << 28
 POOLINGS = ("none", "mean", "max")
+DTYPES = ("float32", "float16")
+# in the errors of torch's allocator and of oneDNN, of C++ and of cuBLAS
+OUT_OF_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "could not create a primitive",
+    "bad_alloc",
+    "ALLOC_FAILED",
+)
+
+
+class SentenceTooLongError(MemoryError):
+    """One sentence, by itself, does not fit into memory."""
+
+    def __init__(self, sentence: Sequence[str]):
+        super().__init__(f"A sentence of {len(sentence)} words does not fit into memory; split it.")
+        self.sentence = sentence
 
 
 class WordCache:
@@ -93,7 +111,7 @@ class ElmoEmbedder:
 
     def __init__(
         self,
-        model: str | Path | ElmoModel = CARRIED,
+        model: str | Path | ElmoPreTrainedModel = CARRIED,
         weight_file: str | Path | None = None,
         cuda_device: int = -1,
         options_file: str | Path | None = None,
@@ -103,8 +121,9 @@ class ElmoEmbedder:
         first place or by name, with `weight_file`.
         """
         model = options_file or model
-        if isinstance(model, ElmoModel):
-            loaded = model
+        if isinstance(model, ElmoPreTrainedModel):
+            # that of a tagger is inside
+            loaded = cast(ElmoModel, model.base_model)
         elif weight_file is not None:
             from elmo_hf.conversion.convert_allennlp_to_hf import load_converted
             from elmo_hf.conversion.source import Source
@@ -154,7 +173,7 @@ class ElmoEmbedder:
         dtype: str = "float32",
     ) -> Iterator[np.ndarray]:
         """The same one by one, for any number of sentences."""
-        choice = self.check(layers, pooling)
+        choice = self.check(layers, pooling, dtype)
 
         def work(batch: list[Sequence[str]]) -> list[np.ndarray]:
             return self._embed_batch(batch, choice, pooling)
@@ -162,14 +181,18 @@ class ElmoEmbedder:
         for array in map_by_length(work, sentences, WINDOW, WORDS_AT_ONCE):
             yield array.astype(dtype, copy=False)
 
-    def check(self, layers: str | int, pooling: str) -> str | int:
-        """The choice of layers, if there are such layers and such a pooling."""
+    def check(self, layers: str | int, pooling: str, dtype: str) -> str | int:
+        """The choice of layers, if there are such layers, such a pooling and such numbers."""
         count = self.model.config.num_hidden_layers + 1
         names = ["all", "mix", "top", "mean", *map(str, range(count))]
         if str(layers) not in names:
             raise ValueError(f"`layers` is {layers!r} but must be one of {', '.join(names)}.")
         if pooling not in POOLINGS:
             raise ValueError(f"`pooling` is {pooling!r} but must be one of {', '.join(POOLINGS)}.")
+        if dtype not in DTYPES:
+            raise ValueError(f"`dtype` is {dtype!r} but must be one of {', '.join(DTYPES)}.")
+        if layers == "mix" and not self.model.mixes:
+            raise ValueError(f"This model has no mix, only {self.model.output_layer!r}.")
         return int(layers) if str(layers).isdigit() else layers
 
     def _embed_batch(
@@ -183,9 +206,7 @@ class ElmoEmbedder:
             if not is_out_of_memory(error):
                 raise
             if len(sentences) == 1:
-                raise MemoryError(
-                    f"A sentence of {len(sentences[0])} words does not fit into memory; split it."
-                ) from error
+                raise SentenceTooLongError(sentences[0]) from error
         half = len(sentences) // 2
         parts = (sentences[:half], sentences[half:])
         return [array for part in parts for array in self._embed_batch(part, layers, pooling)]
@@ -214,10 +235,8 @@ class ElmoEmbedder:
         """(layers, tokens, size) for all of them, else (tokens, size)."""
         if layers == "all":
             return torch.stack(streams)
-        if layers == "mix":
-            if not self.model.mixes:
-                raise ValueError(f"This model has no mix, only {self.model.output_layer!r}.")
-            streams = normalize(streams) if self.model.config.mix_layer_norm else streams
+        if layers == "mix" and self.model.config.mix_layer_norm:
+            streams = normalize(streams)
         return self.model.combine(streams, layers)[0]
 
     def embed_sentence(self, sentence: Sequence[str]) -> np.ndarray:
@@ -244,13 +263,17 @@ class ElmoEmbedder:
         """A text, one tokenised sentence a line, as hdf5: all layers, `top`, or their `average`."""
         from .embed_corpus import EmbeddingJob, Line
 
-        layers = {"average": "mean"}.get(output_format, output_format)
-        job = EmbeddingJob(self, Path(output_file_path), layers, form="hdf5")
+        formats = {"all": "all", "top": "top", "average": "mean"}
+        if output_format not in formats:
+            names = ", ".join(formats)
+            raise ValueError(f"`output_format` is {output_format!r} but must be one of {names}.")
+        job = EmbeddingJob(self, Path(output_file_path), formats[output_format], form="hdf5")
         lines = (
             Line(number, line.strip(), line.split(), len(line))
             for number, line in enumerate(input_file)
         )
-        job.finish(job.run(lines))
+        with job.alone(), tqdm(unit="line") as bar:
+            job.finish(job.run(lines, progress=lambda chunk, _: bar.update(len(chunk))))
 
 
 @contextmanager
@@ -277,12 +300,14 @@ def pool(words: torch.Tensor, pooling: str) -> torch.Tensor:
 
 def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(
-        phrase in str(error) for phrase in ("out of memory", "can't allocate memory")
+        phrase in str(error) for phrase in OUT_OF_MEMORY
     )
 
 
 def batch_to_ids(batch: Sequence[Sequence[str]]) -> torch.Tensor:
     """Character ids of sentences, (sentences, words, 50), as AllenNLP's function of this name."""
     tokenizer = ElmoTokenizer(boundary_words=True)
+    if not batch:
+        return torch.zeros(0, 0, tokenizer.max_characters_per_token, dtype=torch.long)
     encoded = tokenizer(list(batch), is_split_into_words=True, padding=True, return_tensors="pt")
     return encoded["input_ids"]

@@ -24,7 +24,7 @@ class FastCopy:
     A copy of weights that knows whether they have changed since.
 
     A weight is moved (`data_ptr`), written to under autograd's eyes (`_version`), or behind its
-    back (`.data`), which a sample of its values tells.
+    back (`.data`), which a sample of its values tells. One made in inference mode has no versions.
     """
 
     SAMPLES = 32
@@ -33,12 +33,12 @@ class FastCopy:
         self.originals = []
         for weight in weights:
             watched = weight.detach().view(-1)[:: max(1, weight.numel() // self.SAMPLES)]
-            self.originals.append((weight.data_ptr(), weight._version, watched, watched.clone()))
+            self.originals.append((weight.data_ptr(), version(weight), watched, watched.clone()))
 
     def is_of(self, *weights: torch.Tensor) -> bool:
         return len(weights) == len(self.originals) and all(
-            weight.data_ptr() == place and weight._version == version and torch.equal(watched, seen)
-            for weight, (place, version, watched, seen) in zip(weights, self.originals, strict=True)
+            weight.data_ptr() == place and version(weight) == number and torch.equal(watched, seen)
+            for weight, (place, number, watched, seen) in zip(weights, self.originals, strict=True)
         )
 
     def __reduce__(self):
@@ -48,6 +48,10 @@ class FastCopy:
 
 def _nothing() -> None:
     return None
+
+
+def version(weight: torch.Tensor) -> int | None:
+    return None if weight.is_inference() else weight._version
 
 
 Copy = TypeVar("Copy", bound=FastCopy)

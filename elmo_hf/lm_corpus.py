@@ -5,6 +5,7 @@ Nothing of a corpus stays in memory but the window being read: characters become
 and a stream can go on from where another one stood (`state_dict`) by reading one window again.
 """
 
+import codecs
 import functools
 import glob
 import gzip
@@ -178,17 +179,24 @@ def find_files(pattern: str | Path) -> list[Path]:
     return files
 
 
+def is_gzipped(file: Path) -> bool:
+    return file.suffix.lower() == ".gz"
+
+
 def open_text(file: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb"))
+    return cast(BinaryIO, gzip.open(file, "rb") if is_gzipped(file) else file.open("rb"))
 
 
 def text_lines(file: Path) -> Iterator[tuple[bytes, int]]:
     """A text's lines, and how many bytes of the file each has taken, compressed or not."""
     count = read = 0
     with file.open("rb") as raw:
-        lines = gzip.GzipFile(fileobj=raw) if file.suffix == ".gz" else raw
+        if not is_gzipped(file):
+            # not by its place in the file: a pipe has none
+            yield from ((line, len(line)) for line in raw)
+            return
         try:
-            for line in lines:
+            for line in gzip.GzipFile(fileobj=raw):
                 yield line, raw.tell() - read
                 read = raw.tell()
                 count += 1
@@ -204,6 +212,9 @@ def size_of(files: Sequence[Path]) -> int:
 
 
 def decode(line: bytes, file: Path | str, number: int) -> str:
+    """A line of a file, counted from 1; the mark that some editors put before the first is none."""
+    if number == 1:
+        line = line.removeprefix(codecs.BOM_UTF8)
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,6 +1,7 @@
 """A corpus as a file of vectors: every format, crashes, several processes, bad input."""
 
 import gzip
+import io
 import json
 import os
 import random
@@ -116,6 +117,21 @@ def test_hdf5_is_read_as_allennlps(embedder, tmp_path):
         embeddings = fin[sentence_to_index["Dogs bark ."]][...]
         assert fin["0"].shape == embeddings.shape == (3, 3, embedder.model.config.hidden_size)
         assert set(fin) == {"0", "1", "2", "sentence_to_index"}
+    with pytest.raises(
+        ValueError, match="`output_format` is 'avg' but must be one of all, top, av"
+    ):
+        embedder.embed_file(io.StringIO("Dogs bark ."), tmp_path / "vectors.elmo", "avg")
+    embedder.embed_file(io.StringIO(""), tmp_path / "vectors.elmo")
+    with h5py.File(tmp_path / "vectors.elmo", "r") as fin:
+        assert json.loads(fin["sentence_to_index"][0]) == {}
+
+
+def test_a_table_too_long_for_hdf5_is_left_out(embedder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(embed_corpus, "LONGEST_STRING", 30)
+    job = EmbeddingJob(embedder, tmp_path / "out.hdf5")
+    job.finish(job.run(lines(SENTENCES)))
+    assert len(read(job.output)) == len(SENTENCES)
+    assert "too long for hdf5 and left out" in capsys.readouterr().err
 
 
 def test_parquet_tells_lines_and_sentences(embedder, tmp_path):
@@ -170,11 +186,11 @@ def test_killed_and_shared_runs_end_with_the_same_vectors(folder, tmp_path, endi
     draw = random.Random(ending)
     kills = 0
     for _ in range(3):
-        before = len(list(tmp_path.glob(".killed*/*.npz")))
+        before = len(list(tmp_path.glob(".killed*/*/*.npz")))
         process = begin(killed)
         deadline = time.time() + 60
         while time.time() < deadline and process.poll() is None:
-            if len(list(tmp_path.glob(".killed*/*.npz"))) > before:
+            if len(list(tmp_path.glob(".killed*/*/*.npz"))) > before:
                 break
             time.sleep(0.02)
         time.sleep(draw.random() / 5)
@@ -224,7 +240,7 @@ def test_a_run_that_was_to_replace_a_file_loses_nothing(folder, tmp_path, monkey
             cli.embed(output, str(new), str(folder), overwrite=True)
     with pytest.raises(FileExistsError, match="exists; give --overwrite"):
         cli.embed(output, str(new), str(folder))
-    assert output.read_bytes() == before and len(list(tmp_path.glob(".out*/*.npz"))) == 3
+    assert output.read_bytes() == before and len(list(tmp_path.glob(".out*/*/*.npz"))) == 3
     # after the file was in its place, before its chunks were dropped, or while they were
     for place, name in ((EmbeddingJob, "clean"), (embed_corpus.shutil, "rmtree")):
         with monkeypatch.context() as patch:
@@ -245,6 +261,42 @@ def test_changed_words_and_settings_never_meet_old_chunks(embedder, tmp_path):
     changed = ElmoModel(tiny_config(cell_clip=1.0))
     changed.load_state_dict(embedder.model.state_dict())
     assert EmbeddingJob(ElmoEmbedder(changed), tmp_path / "out.npy").folder != job.folder
+
+
+def test_one_run_at_a_time_writes_a_file(folder, embedder, tmp_path):
+    """Also one with other settings; a refused one takes nothing from the other."""
+    source = write(tmp_path / "text", SENTENCES)
+    job = EmbeddingJob(embedder, tmp_path / "out.npy")
+    with job.alone():
+        paths = job.run(lines(SENTENCES))
+        for layers in ("all", "top"):
+            with pytest.raises(BlockingIOError, match="Another run is writing .*out.npy'; let it"):
+                cli.embed(job.output, str(source), str(folder), layers=layers)
+        job.finish(paths)
+    assert len(read(job.output)) == len(SENTENCES) and not job.parts.exists()
+    cli.embed(job.output, str(source), str(folder), overwrite=True)
+
+
+def test_what_other_runs_left_is_cleaned_up(folder, embedder, tmp_path):
+    source = write(tmp_path / "text", SENTENCES)
+    other = EmbeddingJob(embedder, tmp_path / "out.npy", layers="top")
+    [chunk] = other.run(lines(SENTENCES))
+    part = chunk.with_suffix(".1.part")
+    part.write_bytes(b"half of a chunk")
+    with pytest.raises(ValueError, match="There is no line"):
+        cli.embed(other.output, str(write(tmp_path / "empty", [])), str(folder))
+    assert chunk.exists() and not part.exists()
+    cli.embed(other.output, str(source), str(folder))
+    assert not other.parts.exists()
+
+
+@pytest.mark.parametrize("size", [0, 500])
+def test_a_damaged_chunk_is_made_anew(embedder, tmp_path, size):
+    job = EmbeddingJob(embedder, tmp_path / "out.npy")
+    [chunk] = job.run(lines(SENTENCES))
+    whole = chunk.read_bytes()
+    chunk.write_bytes(whole[:size])
+    assert job.run(lines(SENTENCES)) == [chunk] and chunk.read_bytes() == whole
 
 
 def test_chunks_that_never_come_are_told(embedder, tmp_path, monkeypatch):
@@ -308,6 +360,7 @@ def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_p
         ("empty", "out.npy", "There is no line in"),
         ("bytes", "out.npy", "line 2: the byte 0xff is not UTF-8"),
         ("text", "there.npy", "exists; give --overwrite"),
+        ("text", "folder.npy", "folder.npy' is a folder; name a file."),
         ("text", "out.txt", "should end in one of .hdf5, .h5, .parquet, .npy"),
     ],
 )
@@ -316,9 +369,31 @@ def test_bad_input_is_one_sentence(folder, tmp_path, source, output, sentence):
     (tmp_path / "empty").write_text("")
     (tmp_path / "bytes").write_bytes(b"fine .\n\xff\xfe no\n")
     (tmp_path / "there.npy").write_text("old")
+    (tmp_path / "folder.npy").mkdir()
     with pytest.raises((ValueError, OSError), match=re.escape(sentence)):
         cli.embed(tmp_path / output, str(tmp_path / source), str(folder))
     assert (tmp_path / "there.npy").read_text() == "old"
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_bad_sources_are_one_sentence(folder, tmp_path, monkeypatch):
+    output, model = tmp_path / "out.npy", str(folder)
+    with pytest.raises(ValueError, match="Give --input or --dataset, not both"):
+        cli.embed(output, "text", model, dataset="data")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train.csv").write_text("text\nfine\nx,y,z\n")
+    with pytest.raises(ValueError, match="The dataset .*data' cannot be read: "):
+        cli.embed(output, model=model, dataset=str(tmp_path / "data"))
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="There is no standard input"):
+        cli.embed(output, model=model)
+
+
+def test_a_pipe_is_read_like_a_file(folder, embedder, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = subprocess.Popen(["sh", "-c", "printf 'Dogs bark .\n' > pipe"], cwd=tmp_path)
+    cli.embed(tmp_path / "out.npy", str(tmp_path / "pipe"), str(folder))
+    assert writer.wait() == 0 and len(read(tmp_path / "out.npy")) == 1
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -393,6 +468,28 @@ def test_a_line_that_does_not_fit_into_memory_has_a_number(folder, tmp_path, mon
         cli.embed(tmp_path / "out.npy", str(source), str(folder))
     cli.embed(tmp_path / "out.npy", str(source), str(folder), on_error="skip")
     assert [array.shape[1] for array in read(tmp_path / "out.npy")] == [3, 4, 0, 3, 3, 0]
+
+
+def test_only_the_line_that_does_not_fit_is_left_empty_and_tried_again(
+    folder, embedder, tmp_path, monkeypatch
+):
+    """It need not be the longest: what others leave of a GPU comes and goes."""
+    sentences = [["word"] * length for length in (9, 8, 7)]
+    whole = ElmoEmbedder._embed_at_once
+
+    def small(self, sentences, *rest):
+        if any(len(words) == 8 for words in sentences):
+            raise RuntimeError("can't allocate memory")
+        return whole(self, sentences, *rest)
+
+    output = tmp_path / "out.npy"
+    with monkeypatch.context() as patch:
+        patch.setattr(ElmoEmbedder, "_embed_at_once", small)
+        job = EmbeddingJob(embedder, output, on_error="skip")
+        [chunk] = job.run(lines(sentences))
+    assert embed_corpus.Chunk.load(chunk).lengths.tolist() == [9, 0, 7]
+    cli.embed(output, str(write(tmp_path / "text", sentences)), str(folder))
+    assert [array.shape[1] for array in read(output)] == [9, 8, 7]
 
 
 def test_progress_knows_the_size_of_gzipped_text(tmp_path):

@@ -5,7 +5,14 @@ import pytest
 import torch
 from tiny import tiny_config
 
-from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer, batch_to_ids, embedder
+from elmo_hf import (
+    ElmoEmbedder,
+    ElmoForTokenClassification,
+    ElmoModel,
+    ElmoTokenizer,
+    batch_to_ids,
+    embedder,
+)
 from elmo_hf.characters import encode_word
 from elmo_hf.conversion.export_hf_to_allennlp import export
 
@@ -91,7 +98,16 @@ def test_cache_is_bounded_and_knows_when_weights_change(model):
             assert len(maker.words.numbers) <= max(6, len(words))
 
 
-def test_batch_that_does_not_fit_is_split(model, monkeypatch):
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried",
+        "could not create a primitive",
+        "std::bad_alloc",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    ],
+)
+def test_batch_that_does_not_fit_is_split(model, monkeypatch, message):
     maker = ElmoEmbedder(model)
     whole = maker._embed_at_once
     sizes = []
@@ -99,7 +115,7 @@ def test_batch_that_does_not_fit_is_split(model, monkeypatch):
     def small(sentences, *rest):
         sizes.append(len(sentences))
         if len(sentences) > 2:
-            raise RuntimeError("[enforce fail at alloc_cpu.cpp] can't allocate memory: you tried")
+            raise RuntimeError(message)
         return whole(sentences, *rest)
 
     monkeypatch.setattr(maker, "_embed_at_once", small)
@@ -166,6 +182,7 @@ def test_names_and_shapes_of_allennlp(model):
     ]
     stream = maker.embed_sentences(iter(SENTENCES), batch_size=2)
     assert next(stream).shape == (3, 3, size) and len(list(stream)) == 4
+    assert batch_to_ids([]).shape == (0, 0, 50)
     ids = batch_to_ids([["A", "dog"], ["Dogs"]])
     assert ids.shape == (2, 2, 50) and ids.dtype == torch.long
     assert ids[0, 1].tolist() == encode_word("dog") and not ids[1, 1].any()
@@ -185,8 +202,28 @@ def test_allennlps_files_by_their_names(model, tmp_path):
     [
         ({"layers": "3"}, "`layers` is '3' but must be one of all, mix, top, mean, 0, 1, 2."),
         ({"pooling": "sum"}, "`pooling` is 'sum' but must be one of none, mean, max."),
+        ({"dtype": "int8"}, "`dtype` is 'int8' but must be one of float32, float16."),
     ],
 )
 def test_what_cannot_be_had_is_told(model, arguments, sentence):
     with pytest.raises(ValueError, match=sentence.replace(".", r"\.")):
         ElmoEmbedder(model).embed(SENTENCES, **arguments)
+
+
+def test_a_mix_that_is_not_there_is_told():
+    maker = ElmoEmbedder(ElmoModel(tiny_config(output_layer="top")))
+    with pytest.raises(ValueError, match="This model has no mix, only 'top'"):
+        maker.check("mix", "none", "float32")
+
+
+def test_the_model_inside_a_tagger_serves():
+    tagger = ElmoForTokenClassification(tiny_config(num_labels=3))
+    [found] = ElmoEmbedder(tagger).embed(SENTENCES[:1])
+    np.testing.assert_allclose(found, alone(tagger.elmo.eval(), SENTENCES[0])[0], atol=1e-6)
+
+
+def test_a_model_made_in_inference_mode_serves():
+    with torch.inference_mode():
+        model = ElmoModel(tiny_config()).eval()
+    [found] = ElmoEmbedder(model).embed(SENTENCES[:1])
+    np.testing.assert_allclose(found, alone(model, SENTENCES[0])[0], atol=1e-6)

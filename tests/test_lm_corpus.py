@@ -204,6 +204,17 @@ def test_bad_text_is_named_by_file_and_line(tmp_path):
     assert [path.name for path in find_files(tmp_path / "*.txt")] == ["empty.txt", "latin.txt"]
 
 
+def test_a_byte_order_mark_is_no_part_of_a_word(tmp_path):
+    file = tmp_path / "text.GZ"
+    file.write_bytes(gzip.compress(b"\xef\xbb\xbfone two\nthree\n"))
+    counts = Counter()
+    assert [line.split() for line in Corpus([file], counts).read([0])] == [
+        ["one", "two"],
+        ["three"],
+    ]
+    assert set(counts) == {"one", "two", "three"}
+
+
 def test_text_that_changes_while_it_is_read_is_noticed(tmp_path):
     file = tmp_path / "text.txt"
     file.write_text("one\ntwo\nthree\n")
