@@ -180,7 +180,7 @@ def tag(
 
 def embed(
     output: Annotated[
-        Path, typer.Option("--output", help="The file to write: .hdf5, .parquet or .npy.")
+        Path, typer.Option("--output", help="The file to write: .hdf5, .parquet, .arrow or .npy.")
     ],
     source: Annotated[
         str,

@@ -7,8 +7,10 @@ the same whoever made it and however often it was begun.
 """
 
 import errno
+import functools
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import shutil
@@ -99,7 +101,7 @@ class EmbeddingJob:
     What is asked for: layers, pooling and number format, into a file whose ending is its format
     unless `form` names it.
 
-    `.hdf5` and `.h5` are in AllenNLP's layout, `.parquet` is for `datasets`, `.npy` is plain.
+    `.hdf5`, `.h5` are in AllenNLP's layout, `.parquet`, `.arrow` for `datasets`, `.npy` is plain.
     """
 
     def __init__(
@@ -446,26 +448,32 @@ def reserve_text(file: "h5py.File", name: str, size: int) -> int:
     return text.id.get_offset()
 
 
-def write_parquet(path: Path, paths: list[Path], pooling: str) -> None:
-    """A row for each line: `line` (from 0), `sentence` and `embedding`, nested lists of numbers."""
+def write_table(path: Path, paths: list[Path], pooling: str) -> None:
+    """Parquet or arrow: a row for each line, with its number from 0, its text and its vectors."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    writer = None
-    try:
-        for chunk in load_chunks(paths):
-            arrays = [array if pooling == "none" else array[..., 0, :] for array in chunk.arrays()]
-            columns = {
-                "line": pa.array(chunk.numbers),
-                "sentence": pa.array(chunk.sentences, pa.string()),
-                "embedding": nested(arrays),
-            }
-            table = pa.table(columns)
-            writer = writer or pq.ParquetWriter(path, table.schema)
+    # hardly a number stands there twice: a dictionary makes parquet half as large again
+    parquet = functools.partial(pq.ParquetWriter, use_dictionary=False)
+    open_writer = pa.ipc.new_stream if path.suffix == ".arrow" else parquet
+    tables = (table_of(chunk, pooling) for chunk in load_chunks(paths))
+    first = next(tables)
+    with path.open("wb") as file, open_writer(file, first.schema) as writer:
+        for table in itertools.chain([first], tables):
             writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
+
+
+def table_of(chunk: Chunk, pooling: str) -> Any:
+    """`line`, `sentence` and `embedding`, nested lists of numbers."""
+    import pyarrow as pa
+
+    arrays = [array if pooling == "none" else array[..., 0, :] for array in chunk.arrays()]
+    columns = {
+        "line": pa.array(chunk.numbers),
+        "sentence": pa.array(chunk.sentences, pa.string()),
+        "embedding": nested(arrays),
+    }
+    return pa.table(columns)
 
 
 def nested(arrays: list[np.ndarray]) -> Any:
@@ -528,6 +536,6 @@ def check_library(form: str) -> None:
 
 
 # of formats that need more than the package itself
-LIBRARIES = {"hdf5": "h5py", "parquet": "pyarrow"}
-WRITERS = {"hdf5": write_hdf5, "parquet": write_parquet, "npy": write_npy}
-FORMS = {".hdf5": "hdf5", ".h5": "hdf5", ".parquet": "parquet", ".npy": "npy"}
+LIBRARIES = {"hdf5": "h5py", "parquet": "pyarrow", "arrow": "pyarrow"}
+WRITERS = {"hdf5": write_hdf5, "parquet": write_table, "arrow": write_table, "npy": write_npy}
+FORMS = {".h5": "hdf5"} | {f".{form}": form for form in WRITERS}

@@ -29,7 +29,7 @@ SENTENCES = [
     ["Dogs", "bark", "."],
     ["Ça", "va", "?"],
 ]
-FORMATS = [".hdf5", ".parquet", ".npy"]
+FORMATS = [".hdf5", ".parquet", ".arrow", ".npy"]
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +56,21 @@ def write(path, sentences):
     return path
 
 
+def load_rows(path) -> Dataset:
+    if path.suffix == ".arrow":
+        return Dataset.from_file(str(path))
+    cache = path.parent / "cache"
+    return load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(cache))
+
+
 def read(path) -> list[np.ndarray]:
     """A file's arrays, each as the embedder made it."""
     if path.suffix == ".hdf5":
         with h5py.File(path) as file:
             numbers = sorted(int(name) for name in file if name != "sentence_to_index")
             return [file[str(number)][...] for number in numbers]
-    if path.suffix == ".parquet":
-        rows = load_dataset(
-            "parquet", data_files=str(path), split="train", cache_dir=str(path.parent / "cache")
-        )
+    if path.suffix in (".parquet", ".arrow"):
+        rows = load_rows(path)
         kind = rows.features["embedding"]
         while hasattr(kind, "feature"):
             kind = kind.feature
@@ -93,7 +98,7 @@ def test_every_format_holds_the_embedders_arrays(
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         assert one.dtype == dtype
-        # a list of no words has no size in parquet; npy keeps an axis of the one pooled vector
+        # a list of no words has no size in a table; npy keeps an axis of the one pooled vector
         if other.size:
             np.testing.assert_allclose(
                 one.reshape(other.shape),
@@ -134,10 +139,11 @@ def test_a_table_too_long_for_hdf5_is_left_out(embedder, tmp_path, monkeypatch, 
     assert "too long for hdf5 and left out" in capsys.readouterr().err
 
 
-def test_parquet_tells_lines_and_sentences(embedder, tmp_path):
-    job = EmbeddingJob(embedder, tmp_path / "out.parquet", pooling="mean", layers="top")
+@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+def test_tables_tell_lines_and_sentences(embedder, tmp_path, ending):
+    job = EmbeddingJob(embedder, tmp_path / f"out{ending}", pooling="mean", layers="top")
     job.finish(job.run(lines(SENTENCES)))
-    rows = load_dataset("parquet", data_files=str(job.output), split="train", cache_dir=tmp_path)
+    rows = load_rows(job.output)
     assert rows["line"][:] == [0, 1, 2, 3, 4]
     assert rows["sentence"][:] == [" ".join(words) for words in SENTENCES]
     assert len(rows[0]["embedding"]) == embedder.model.config.hidden_size
@@ -361,7 +367,7 @@ def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_p
         ("bytes", "out.npy", "line 2: the byte 0xff is not UTF-8"),
         ("text", "there.npy", "exists; give --overwrite"),
         ("text", "folder.npy", "folder.npy' is a folder; name a file."),
-        ("text", "out.txt", "should end in one of .hdf5, .h5, .parquet, .npy"),
+        ("text", "out.txt", "should end in one of .h5, .hdf5, .parquet, .arrow, .npy"),
     ],
 )
 def test_bad_input_is_one_sentence(folder, tmp_path, source, output, sentence):
