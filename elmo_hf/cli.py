@@ -322,11 +322,11 @@ def open_corpus(
 
 def open_lines(source: str, on_error: str, processes: int = 1) -> tuple[Iterator[Line], int | None]:
     """The lines of files or of standard input, and their size if it is known."""
+    files = [] if source == "-" else find_files(source)
+    if processes > 1 and not (files and all(file.is_file() for file in files)):
+        raise ValueError("Several processes cannot share standard input or a pipe; name a file.")
     if source == "-":
-        if processes > 1:
-            raise ValueError("Several processes cannot share standard input; name a file.")
         return standard_input(on_error), None
-    files = find_files(source)
     # a pipe has no size
     return file_lines(files, on_error), size_of(files) or None
 

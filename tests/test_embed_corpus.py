@@ -400,6 +400,9 @@ def test_a_pipe_is_read_like_a_file(folder, embedder, tmp_path):
     writer = subprocess.Popen(["sh", "-c", "printf 'Dogs bark .\n' > pipe"], cwd=tmp_path)
     cli.embed(tmp_path / "out.npy", str(tmp_path / "pipe"), str(folder))
     assert writer.wait() == 0 and len(read(tmp_path / "out.npy")) == 1
+    for source in (tmp_path / "pipe", "-"):
+        with pytest.raises(ValueError, match="Several processes cannot share standard input or"):
+            cli.open_lines(str(source), "stop", processes=2)
 
 
 @pytest.mark.parametrize("ending", FORMATS)
