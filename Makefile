@@ -27,11 +27,11 @@ demo: .venv/.installed  ## embed a word in two senses, convert both ways, train 
 	$(BIN)/python examples/tagging_table.py $(DEMO)/tagger-on-an-untrained-biLM $(DEMO)/tagger
 	@echo "Look at $(DEMO)/tagger/report.html"
 
-# a file of tests in each of two processes: most of the time goes by in programs that they start
-PYTEST := -m pytest --numprocesses 2 --dist loadfile
+# two processes of one thread each, since most of the time goes by in programs that the tests start
+IN_TWO := --numprocesses 2 --dist loadfile
 test: .venv/.installed  ## fetch the reference material and run all tests
 	$(BIN)/python tests/references.py
-	$(BIN)/python $(PYTEST)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(IN_TWO)
 
 .venv/.ecosystem: .venv/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ecosystem]'
@@ -51,7 +51,7 @@ LOWEST := $(shell sed -n 's/.*"transformers>=\([0-9.]*\).*/\1/p' pyproject.toml)
 
 test-lowest: .venv-lowest/.installed  ## run all tests with the oldest transformers we support
 	.venv-lowest/bin/python tests/references.py
-	.venv-lowest/bin/python $(PYTEST)
+	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest $(IN_TWO)
 
 lint: .venv/.installed  ## check style and types
 	$(BIN)/ruff check .
