@@ -90,10 +90,11 @@ class Chunk(NamedTuple):
             arrays = dict(saved)
         return cls(**arrays | {"sentences": json.loads(arrays["sentences"].tobytes())})
 
-    def arrays(self) -> Iterator[np.ndarray]:
-        """Of each sentence, as the embedder makes them: layers first."""
+    def arrays(self, pooling: str) -> Iterator[np.ndarray]:
+        """Of each sentence, as the embedder makes them: layers first; pooled, no axis of words."""
         for part in np.split(self.values, np.cumsum(self.lengths)[:-1]):
-            yield part if part.ndim == 2 else part.swapaxes(0, 1)
+            array = part if part.ndim == 2 else part.swapaxes(0, 1)
+            yield array if pooling == "none" else array[..., 0, :]
 
 
 class EmbeddingJob:
@@ -298,7 +299,7 @@ def lock_file(file: IO) -> bool:
     except BlockingIOError:
         return False
     except OSError:  # some file systems of clusters
-        return True
+        pass
     return True
 
 
@@ -403,11 +404,8 @@ def write_hdf5(path: Path, paths: list[Path], pooling: str) -> None:
     # formats that the library of AllenNLP's day reads
     with h5py.File(path, "w", libver=("v108", "v110")) as file:
         for chunk in load_chunks(paths):
-            for number, array in zip(chunk.numbers.tolist(), chunk.arrays(), strict=True):
-                # a pooled sentence has no axis of words
-                file.create_dataset(
-                    str(number), data=array if pooling == "none" else array[..., 0, :]
-                )
+            for number, array in zip(chunk.numbers.tolist(), chunk.arrays(pooling), strict=True):
+                file.create_dataset(str(number), data=array)
         size = sum(map(len, sentence_table(paths)))
         if size > LONGEST_STRING:
             tqdm.write(
@@ -467,11 +465,10 @@ def table_of(chunk: Chunk, pooling: str) -> Any:
     """`line`, `sentence` and `embedding`, nested lists of numbers."""
     import pyarrow as pa
 
-    arrays = [array if pooling == "none" else array[..., 0, :] for array in chunk.arrays()]
     columns = {
         "line": pa.array(chunk.numbers),
         "sentence": pa.array(chunk.sentences, pa.string()),
-        "embedding": nested(arrays),
+        "embedding": nested(list(chunk.arrays(pooling))),
     }
     return pa.table(columns)
 
