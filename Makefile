@@ -17,7 +17,7 @@ LAUNCH := $(BIN)/accelerate launch --num_processes 1 --num_machines 1 --mixed_pr
 	--dynamo_backend no
 demo: .venv/.installed  ## embed a word in two senses, convert both ways, train a tagger, tag
 	$(BIN)/python examples/embed_sentences.py
-	$(BIN)/elmo-hf export carried --output_dir $(DEMO)/hdf5 --overwrite
+	$(BIN)/elmo-hf export bundled --output_dir $(DEMO)/hdf5 --overwrite
 	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output_dir $(DEMO)/elmo --overwrite
 	$(BIN)/python examples/random_model.py --output_dir $(DEMO)/untrained
 	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/untrained \
@@ -30,7 +30,7 @@ demo: .venv/.installed  ## embed a word in two senses, convert both ways, train 
 # two processes of one thread each, since most of the time goes by in programs that the tests start
 IN_TWO := --numprocesses 2 --dist loadfile
 test: .venv/.installed  ## fetch the reference material and run all tests
-	$(BIN)/python tests/references.py
+	$(BIN)/python tests/helpers/references.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(IN_TWO)
 
 .venv/.ecosystem: .venv/.installed
@@ -50,7 +50,7 @@ LOWEST := $(shell sed -n 's/.*"transformers>=\([0-9.]*\).*/\1/p' pyproject.toml)
 	touch $@
 
 test-lowest: .venv-lowest/.installed  ## run all tests with the oldest transformers we support
-	.venv-lowest/bin/python tests/references.py
+	.venv-lowest/bin/python tests/helpers/references.py
 	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest $(IN_TWO)
 
 lint: .venv/.installed  ## check style and types

@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", default="carried", help="an ELMo folder")
+    parser.add_argument("--model", default="bundled", help="an ELMo folder")
     parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
     parser.add_argument("--endings", nargs="+", default=[".npy", ".parquet", ".hdf5"])
     parser.add_argument("--rounds", type=int, default=5, help="of several minutes each")

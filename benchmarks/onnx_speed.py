@@ -24,9 +24,9 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from ours import batches, read_sentences
 
 from elmo_hf import ElmoModel, ElmoTokenizer
-from elmo_hf.carried import find_model
-from elmo_hf.onnx_export import INPUTS, write_onnx
-from elmo_hf.padded_elmo import PaddedElmo
+from elmo_hf.export.onnx import INPUTS, write_onnx
+from elmo_hf.export.padded import PaddedElmo
+from elmo_hf.hub.bundled import find_model
 
 # (batch, layers, words, hidden_size) of a batch's words
 Layers = Callable[[dict[str, torch.Tensor]], np.ndarray]
@@ -76,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", type=find_model, default="carried")
+    parser.add_argument("--model", type=find_model, default="bundled")
     parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
     parser.add_argument("--sentences", type=int, default=256, help="how many of its lines to use")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 32])

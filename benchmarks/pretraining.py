@@ -22,7 +22,7 @@ import torch
 from compare import last_line, run
 
 from elmo_hf import ElmoForPreTraining
-from elmo_hf.lm_corpus import encode_tokens, number_tokens
+from elmo_hf.pretraining.corpus import encode_tokens, number_tokens
 from elmo_hf.word_vocabulary import BEGIN, END
 
 SCRIPT = Path(__file__).parents[1] / "examples" / "run_pretrain.py"

@@ -19,11 +19,11 @@ import elmo_hf
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion import reference_elmo
 from elmo_hf.conversion.key_map import rule_for_key, rule_for_name
-from elmo_hf.conversion.model_card import model_card
 from elmo_hf.conversion.options_map import check_options, config_from_options
-from elmo_hf.conversion.safe_folder import check_free, new_folder
 from elmo_hf.conversion.source import Named, Source, open_source, read_options
 from elmo_hf.conversion.weights_file import open_weights, read_array
+from elmo_hf.hub.cards import model_card
+from elmo_hf.system.writing import new_folder, refuse_existing
 from elmo_hf.word_vocabulary import WordVocabulary
 
 # max|a - b| / max|b| over a layer, float32 against the reference's float64
@@ -68,7 +68,7 @@ def convert(
     With a softmax, found or named, the folder holds an `ElmoForPreTraining`, which loads as an
     `ElmoModel` too; without one it holds an `ElmoModel`.
     """
-    check_free(output_dir, overwrite)
+    refuse_existing(output_dir, overwrite)
     named = Named(options_file, weight_file, softmax_weight_file, vocab_file)
     with open_source(source, named) as files:
         model, error = load_converted(files)

@@ -16,9 +16,9 @@ from elmo_hf import ElmoForPreTraining, ElmoModel
 from elmo_hf.conversion.convert_allennlp_to_hf import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.key_map import rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
-from elmo_hf.conversion.safe_folder import check_free, new_folder
 from elmo_hf.conversion.source import load_elmo
 from elmo_hf.conversion.weights_file import open_weights, write_weights
+from elmo_hf.system.writing import new_folder, refuse_existing
 
 
 def export(
@@ -31,7 +31,7 @@ def export(
     ] = False,
 ) -> None:
     """Write a model as hdf5 and options.json, which AllenNLP, simple_elmo and bilm-tf load."""
-    check_free(output_dir, overwrite)
+    refuse_existing(output_dir, overwrite)
     loaded = load_elmo(model)
     options = options_from_config(loaded.config)
     with new_folder(output_dir, overwrite) as folder:

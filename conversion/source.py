@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple, cast
 
 from elmo_hf import ElmoModel
-from elmo_hf.carried import find_model
+from elmo_hf.hub.bundled import find_model
 
 # files that give another format away, and what to call it
 OTHER_FORMATS = {

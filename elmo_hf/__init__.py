@@ -1,5 +1,7 @@
 """ELMo as a Hugging Face model. Importing it registers it with transformers' Auto classes."""
 
+from pathlib import Path
+
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -11,9 +13,9 @@ from transformers import (
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from ._version import __version__
-from .carried import carried_model, carried_tagger
 from .configuration_elmo import ElmoConfig
-from .embedder import ElmoEmbedder, batch_to_ids
+from .embedding.embedder import ElmoEmbedder, batch_to_ids
+from .hub.bundled import bundled_model, bundled_tagger
 from .modeling_elmo import (
     ElmoForPreTraining,
     ElmoForSequenceClassification,
@@ -23,9 +25,14 @@ from .modeling_elmo import (
     ElmoState,
 )
 from .pipeline_elmo import ElmoTokenClassificationPipeline
-from .tagger import ElmoTagger
+from .tagging.tagger import ElmoTagger
 from .tokenization_elmo import ElmoTokenizer
 from .word_vocabulary import WordVocabulary
+
+_here = Path(__file__).resolve().parent
+if not (_here / "conversion").exists():
+    # In a clone the folder is beside this one; only a wheel has it inside.
+    __path__.append(str(_here.parent))
 
 AutoConfig.register("elmo", ElmoConfig, exist_ok=True)
 AutoTokenizer.register(ElmoConfig, tokenizer_class=ElmoTokenizer, exist_ok=True)
@@ -55,6 +62,6 @@ __all__ = [
     "WordVocabulary",
     "__version__",
     "batch_to_ids",
-    "carried_model",
-    "carried_tagger",
+    "bundled_model",
+    "bundled_tagger",
 ]

@@ -35,8 +35,8 @@ from .layers_elmo import (
     distinct_rows,
     normalize,
 )
-from .lm_loss import LOGITS_AT_ONCE, ElmoSoftmax
 from .remote_code import PushesCode
+from .softmax_elmo import LOGITS_AT_ONCE, ElmoSoftmax
 from .word_vocabulary import FILE_NAME, SPECIAL_WORDS, WordVocabulary
 
 logger = logging.get_logger(__name__)

@@ -8,7 +8,7 @@ import itertools
 import sys
 from pathlib import Path
 
-from tagged_data import read_tagged
+from elmo_hf.tagging.tagged_data import read_tagged
 
 FOLDER = Path(__file__).parent / "sample"
 UNIVERSAL_TAGS = {

@@ -11,7 +11,7 @@ import argparse
 import torch
 
 from elmo_hf import ElmoModel, ElmoTokenizer
-from elmo_hf.carried import CARRIED, find_model
+from elmo_hf.hub.bundled import BUNDLED, find_model
 
 SENTENCES = [
     "They sat on the green bank of the river .",
@@ -22,7 +22,7 @@ SENTENCES = [
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--model_name_or_path", type=find_model, default=CARRIED, help="an ELMo folder or Hub name"
+        "--model_name_or_path", type=find_model, default=BUNDLED, help="an ELMo folder or Hub name"
     )
     parser.add_argument("--word", default="bank", help="a word that stands in both sentences")
     parser.add_argument("--sentences", nargs=2, default=SENTENCES, help="tokens between spaces")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer, carried_model
+from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer, bundled_model
 
 
 def main():
@@ -19,8 +19,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="of the random weights")
     args = parser.parse_args()
     torch.manual_seed(args.seed)
-    ElmoModel(ElmoConfig.from_pretrained(carried_model())).save_pretrained(args.output_dir)
-    ElmoTokenizer.from_pretrained(carried_model()).save_pretrained(args.output_dir)
+    ElmoModel(ElmoConfig.from_pretrained(bundled_model())).save_pretrained(args.output_dir)
+    ElmoTokenizer.from_pretrained(bundled_model()).save_pretrained(args.output_dir)
     print(f"saved in {args.output_dir}")
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import torch
 from peft import LoraConfig, get_peft_model
-from tagged_data import load_tagged, number_tags
 from tqdm.auto import tqdm
 
 from elmo_hf import ElmoForTokenClassification, ElmoTokenizer
-from elmo_hf.carried import CARRIED, find_tagger
 from elmo_hf.cli import run
+from elmo_hf.hub.bundled import BUNDLED, find_tagger
+from elmo_hf.tagging.tagged_data import load_tagged, number_tags
 
 SAMPLE = Path(__file__).resolve().parent / "sample" / "train.conllu"
 # all of the biLSTM's, the one that leads to it, and the head's
@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model_name_or_path", type=find_tagger, default=CARRIED, help="a tagger")
+    parser.add_argument("--model_name_or_path", type=find_tagger, default=BUNDLED, help="a tagger")
     parser.add_argument("--train_file", type=Path, default=SAMPLE, help="tagged text")
     parser.add_argument("--num_train_epochs", type=int, default=2)
     parser.add_argument("--learning_rate", type=float, default=1e-3)

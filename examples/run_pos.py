@@ -21,23 +21,23 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
-from checkpoints import Checkpoints, save_model
 from datasets import Dataset
-from evaluation import Judge
-from feature_cache import FeatureCache
-from pos_arguments import GOAL, parse_args
-from pos_report import write_report
-from tagged_batches import Batches, to_device
-from tagged_data import CARRIED, load_splits
-from tagger_card import write_card
-from tagging_figures import count_tags, describe, scalars, write_conllu
 from tqdm.auto import tqdm
-from training_run import training_run
-from word_vectors import read_word_vectors
 
 from elmo_hf import ElmoConfig, ElmoForTokenClassification, ElmoTokenizer
 from elmo_hf.cli import run
-from elmo_hf.publish import publish
+from elmo_hf.hub.publish import publish
+from elmo_hf.hub.tagger_card import write_card
+from elmo_hf.tagging.batches import Batches, to_device
+from elmo_hf.tagging.evaluation import Judge
+from elmo_hf.tagging.feature_cache import FeatureCache
+from elmo_hf.tagging.figures import count_tags, describe, scalars, write_conllu
+from elmo_hf.tagging.report import write_report
+from elmo_hf.tagging.settings import GOAL, parse_args
+from elmo_hf.tagging.tagged_data import BUNDLED, load_splits
+from elmo_hf.tagging.word_vectors import read_word_vectors
+from elmo_hf.training.checkpoints import Checkpoints, save_model
+from elmo_hf.training.run import training_run
 
 
 def make_model(
@@ -257,7 +257,7 @@ def finish(
     for split, (tags, _) in predictions.items():
         write_conllu(args.output_dir / f"predictions-{split}.conllu", splits[split], tags)
     base = Path(args.model_name_or_path).name
-    data = args.dataset_name or Path(args.train_file or CARRIED["train"]).name
+    data = args.dataset_name or Path(args.train_file or BUNDLED["train"]).name
     about = (base, data, len(splits["train"]), results, GOAL[args.task], args.license)
     write_card(args.output_dir, model, *about)
     page = write_report(args.output_dir, model, splits, progress.history, results, predictions)

@@ -14,8 +14,6 @@ from types import SimpleNamespace
 
 import numpy as np
 from datasets import Dataset
-from tagged_data import load_splits
-from training_run import leave_together, whole_checkpoint
 from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
@@ -26,16 +24,18 @@ from transformers import (
     set_seed,
 )
 
-from elmo_hf.carried import CARRIED, find_model
 from elmo_hf.cli import run
-from elmo_hf.publish import publish
+from elmo_hf.hub.bundled import BUNDLED, find_model
+from elmo_hf.hub.publish import publish
+from elmo_hf.tagging.tagged_data import load_splits
+from elmo_hf.training.run import leave_together, whole_checkpoint
 
 
 @dataclass
 class Arguments:
     """What to train on what."""
 
-    model_name_or_path: str = field(default=CARRIED, metadata={"help": "an ELMo folder or name"})
+    model_name_or_path: str = field(default=BUNDLED, metadata={"help": "an ELMo folder or name"})
     train_file: str | None = field(default=None, metadata={"help": "default: the sample's"})
     validation_file: str | None = None
     test_file: str | None = None

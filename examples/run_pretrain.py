@@ -22,16 +22,12 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
-from checkpoints import Checkpoints, save_model
 from tqdm.auto import tqdm
-from training_curve import draw_pretraining
-from training_run import Help, training_run
-from weight_average import WeightAverage
 
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoState
-from elmo_hf.carried import find_model
 from elmo_hf.cli import run
-from elmo_hf.lm_corpus import (
+from elmo_hf.hub.bundled import find_model
+from elmo_hf.pretraining.corpus import (
     Corpus,
     DatasetCorpus,
     PackedStream,
@@ -39,6 +35,10 @@ from elmo_hf.lm_corpus import (
     size_of,
     stream_batch,
 )
+from elmo_hf.pretraining.curve import draw_pretraining
+from elmo_hf.pretraining.weight_average import WeightAverage
+from elmo_hf.training.checkpoints import Checkpoints, save_model
+from elmo_hf.training.run import Help, training_run
 from elmo_hf.word_vocabulary import WordVocabulary
 
 PRESETS = {

@@ -11,7 +11,7 @@ import argparse
 from sentence_transformers import SentenceTransformer
 
 import elmo_hf  # noqa: F401  it makes ELMo known to transformers
-from elmo_hf.carried import CARRIED, find_model
+from elmo_hf.hub.bundled import BUNDLED, find_model
 
 SENTENCES = [
     "The company sold its shares .",
@@ -24,7 +24,7 @@ SENTENCES = [
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--model_name_or_path", type=find_model, default=CARRIED, help="an ELMo folder or Hub name"
+        "--model_name_or_path", type=find_model, default=BUNDLED, help="an ELMo folder or Hub name"
     )
     parser.add_argument("--sentences", nargs="+", default=SENTENCES, help="tokens between spaces")
     args = parser.parse_args()

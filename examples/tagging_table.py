@@ -9,9 +9,8 @@ import argparse
 import json
 from pathlib import Path
 
-from pos_arguments import GOAL
-
 from elmo_hf.cli import run
+from elmo_hf.tagging.settings import GOAL
 
 SPLITS = ("validation", "test")
 

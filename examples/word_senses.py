@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from senses_page import draw_senses, write_senses
 
 from elmo_hf import ElmoModel, ElmoTokenizer
-from elmo_hf.carried import CARRIED, find_model
 from elmo_hf.cli import run
+from elmo_hf.hub.bundled import BUNDLED, find_model
+from elmo_hf.pages.senses import draw_senses, write_senses
 
 SENTENCES = Path(__file__).resolve().parent / "senses" / "sentences.tsv"
 # cosines that are the same but for rounding
@@ -108,7 +108,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--model_name_or_path", type=find_model, default=CARRIED, help="an ELMo folder or Hub name"
+        "--model_name_or_path", type=find_model, default=BUNDLED, help="an ELMo folder or Hub name"
     )
     parser.add_argument("--sentences", type=Path, default=SENTENCES, help="word, sense, sentence")
     parser.add_argument("--output_dir", type=Path, help="for senses.json, senses.png, senses.html")

@@ -8,7 +8,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
-from tiny import tiny_config
+from helpers.tiny import tiny_config
 
 from elmo_hf import ElmoModel
 

@@ -10,7 +10,7 @@ import html
 import gradio as gr
 import torch
 
-from elmo_hf import ElmoModel, ElmoTagger, ElmoTokenizer, carried_model
+from elmo_hf import ElmoModel, ElmoTagger, ElmoTokenizer, bundled_model
 
 SENTENCE = "Will you book the book that they left on the left bank ?"
 WORD = "left"
@@ -49,8 +49,8 @@ CSS = """
 """
 
 tagger = ElmoTagger()
-model = ElmoModel.from_pretrained(carried_model()).prepare_for_inference()
-tokenizer = ElmoTokenizer.from_pretrained(carried_model())
+model = ElmoModel.from_pretrained(bundled_model()).prepare_for_inference()
+tokenizer = ElmoTokenizer.from_pretrained(bundled_model())
 
 
 def note(text: str) -> str:

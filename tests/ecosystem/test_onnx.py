@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from tiny import WIDTH, tiny_config
+from helpers.tiny import WIDTH, tiny_config
 from typer.testing import CliRunner
 
 from elmo_hf import (
@@ -12,11 +12,11 @@ from elmo_hf import (
     ElmoForTokenClassification,
     ElmoModel,
     ElmoTokenizer,
-    carried_tagger,
+    bundled_tagger,
 )
 from elmo_hf.cli import app
-from elmo_hf.onnx_export import example
-from elmo_hf.padded_elmo import PaddedElmo
+from elmo_hf.export.onnx import example
+from elmo_hf.export.padded import PaddedElmo
 
 MODELS = {
     "bare": (ElmoModel, {}),
@@ -64,9 +64,9 @@ def test_kinds_of_models(name, tmp_path):
         assert largest_difference(model, session, batch, words) < 1e-5
 
 
-def test_carried_tagger_in_fifty_random_shapes(tmp_path):
-    session = export(carried_tagger(), tmp_path / "tagger.onnx")
-    model = ElmoForTokenClassification.from_pretrained(carried_tagger()).eval()
+def test_bundled_tagger_in_fifty_random_shapes(tmp_path):
+    session = export(bundled_tagger(), tmp_path / "tagger.onnx")
+    model = ElmoForTokenClassification.from_pretrained(bundled_tagger()).eval()
     draw = np.random.default_rng(0)
     shapes = [(int(draw.integers(1, 17)), int(draw.integers(1, 41))) for _ in range(50)]
     assert max(largest_difference(model, session, *shape) for shape in shapes) < 1e-5

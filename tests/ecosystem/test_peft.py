@@ -3,11 +3,11 @@
 import re
 
 import torch
-from launch import run
+from helpers.launch import run
 from peft import PeftModel
 from safetensors.torch import load_file
 
-from elmo_hf import ElmoForTokenClassification, ElmoTokenizer, carried_tagger
+from elmo_hf import ElmoForTokenClassification, ElmoTokenizer, bundled_tagger
 
 
 def test_example_trains_saves_and_merges(tmp_path):
@@ -22,13 +22,13 @@ def test_example_trains_saves_and_merges(tmp_path):
         assert len(grown) == count and min(grown) > 0, name
     # and nothing but such matrices
     assert all(".lora_" in key for key in adapter)
-    base = ElmoForTokenClassification.from_pretrained(carried_tagger())
+    base = ElmoForTokenClassification.from_pretrained(bundled_tagger())
     adapted = PeftModel.from_pretrained(base, tmp_path / "adapter").eval()
     merged = ElmoForTokenClassification.from_pretrained(tmp_path / "merged").eval()
     tokenizer = ElmoTokenizer.from_pretrained(tmp_path / "merged")
     words = [["They", "book", "the", "book", "."], ["Go", "!"]]
     batch = tokenizer(words, is_split_into_words=True, padding=True, return_tensors="pt")
-    plain = ElmoForTokenClassification.from_pretrained(carried_tagger()).eval()
+    plain = ElmoForTokenClassification.from_pretrained(bundled_tagger()).eval()
     with torch.inference_mode():
         expected, before = adapted(**batch).logits, plain(**batch).logits
         torch.testing.assert_close(merged(**batch).logits, expected, rtol=1e-4, atol=1e-4)

@@ -1,16 +1,16 @@
 """SentenceTransformer on a plain ELMo folder."""
 
 import numpy as np
-from launch import run
+from helpers.launch import run
 from sentence_transformers import SentenceTransformer
 
-from elmo_hf import ElmoEmbedder, carried_model
+from elmo_hf import ElmoEmbedder, bundled_model
 
 SENTENCES = ["Stocks fell sharply .", "A bat flew out of the cave ."]
 
 
 def test_a_folder_encodes_as_the_embedder_does(tmp_path):
-    model = SentenceTransformer(carried_model())
+    model = SentenceTransformer(bundled_model())
     vectors = model.encode(SENTENCES)
     words = [sentence.split() for sentence in SENTENCES]
     expected = ElmoEmbedder().embed(words, layers="mix", pooling="mean")

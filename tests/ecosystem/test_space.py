@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from launch import EXAMPLES, free_port, kill
+from helpers.launch import EXAMPLES, free_port, kill
 from playwright.sync_api import sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

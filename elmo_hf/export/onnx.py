@@ -1,0 +1,109 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""A model as one ONNX file: words in, vectors or logits out, for any batch and any length."""
+
+import logging
+import os
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+from elmo_hf.configuration_elmo import ElmoConfig
+from elmo_hf.export.padded import PaddedElmo
+from elmo_hf.hub.bundled import find_model
+from elmo_hf.modeling_elmo import (
+    ElmoForSequenceClassification,
+    ElmoForTokenClassification,
+    ElmoModel,
+    ElmoPreTrainedModel,
+)
+
+INPUTS = ["input_ids", "attention_mask"]
+# how far onnxruntime may be from torch
+TOLERANCE = 1e-5
+HEADS: dict[str, type[ElmoPreTrainedModel]] = {
+    "ElmoForTokenClassification": ElmoForTokenClassification,
+    "ElmoForSequenceClassification": ElmoForSequenceClassification,
+}
+
+
+def write_model(model: str, output_file: Path) -> str:
+    """Writes a model, with its head if it has one, after a comparison; returns what to say."""
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "ONNX needs packages of its own: pip install onnx onnxscript onnxruntime"
+        ) from error
+    name = find_model(model)
+    [kind] = (ElmoConfig.from_pretrained(name).architectures or ["ElmoModel"])[:1]
+    loaded = HEADS.get(kind, ElmoModel).from_pretrained(name, dtype=torch.float32)
+    padded = PaddedElmo(loaded)
+    output_file.parent.mkdir(parents=True, exist_ok=True)
+    # beside the file it becomes, so that a killed run leaves nothing half-done under its name
+    with TemporaryDirectory(dir=output_file.parent) as folder:
+        file = Path(folder) / "model.onnx"
+        write_onnx(padded, file)
+        session = onnxruntime.InferenceSession(file)
+        gap = largest_difference(padded, session)
+        if gap > TOLERANCE:
+            raise ValueError(f"onnxruntime differs from torch by {gap:.1e}; nothing was written.")
+        os.replace(file, output_file)
+    names = ", ".join(output.name for output in session.get_outputs())
+    megabytes = output_file.stat().st_size / 1e6
+    return f"{names}, largest difference {gap:.1e}, {megabytes:.1f} MB, saved in {output_file}"
+
+
+def write_onnx(padded: PaddedElmo, file: Path) -> None:
+    batch, words = (torch.export.Dim(name, min=1) for name in ("batch", "words"))
+    shape = {0: batch, 1: words}
+    is_bare = isinstance(padded.model, ElmoModel)
+    # that torchvision is not there
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        # of torch about itself, and that both inputs have the same axes
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            padded,
+            example(padded, 3, 5),
+            file,
+            dynamo=True,
+            verbose=False,
+            external_data=False,
+            input_names=INPUTS,
+            output_names=["last_hidden_state", "hidden_states"] if is_bare else ["logits"],
+            dynamic_shapes=dict.fromkeys(INPUTS, shape),
+        )
+
+
+def example(padded: PaddedElmo, batch: int, words: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random words in sentences of random lengths, the first of them as long as can be."""
+    # the same ones for the same shape
+    draw = torch.Generator().manual_seed(0)
+    lengths = torch.randint(1, words + 1, (batch, 1), generator=draw)
+    lengths[0] = words
+    mask = torch.arange(words) < lengths
+    width = padded.model.config.max_characters_per_token
+    rows = torch.randint(1, 260, (batch, words, width), generator=draw)
+    return rows * mask.unsqueeze(-1), mask.long()
+
+
+@torch.no_grad()
+def largest_difference(padded: PaddedElmo, session) -> float:
+    """Of all outputs, at the words of a batch of another shape than the exporter saw."""
+    ids, mask = example(padded, 4, 9)
+    model = padded.model
+    expected = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    wanted = [expected.last_hidden_state if isinstance(model, ElmoModel) else expected.logits]
+    if isinstance(model, ElmoModel):
+        wanted.append(torch.stack(expected.hidden_states, dim=1))
+    found = session.run(None, dict(zip(INPUTS, (ids.numpy(), mask.numpy()), strict=True)))
+    gaps = []
+    for one, other in zip(found, wanted, strict=True):
+        # a tagger's logits for padding are anything; all else is zero there, or has no words
+        live = mask.unsqueeze(-1).numpy() if other.ndim == 3 else 1
+        gaps.append(np.abs((one - other.numpy()) * live).max())
+    return float(max(gaps))

@@ -1,0 +1,31 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Settings as dataclasses, which are the options of a script as well.
+
+A field made by `option` has its help beside its default; `parse_settings` makes the command line of
+such classes, in the style of transformers' examples.
+"""
+
+import argparse
+import dataclasses
+from typing import Any
+
+from transformers import HfArgumentParser
+
+
+def option(default: Any = dataclasses.MISSING, *, help: str, **more: Any) -> Any:
+    """A field of a settings class; its help names the default where that says something."""
+    if default not in (dataclasses.MISSING, None, False):
+        help = f"{help} (default: {default})"
+    return dataclasses.field(default=default, metadata={"help": help, **more})
+
+
+def parse_settings(kinds: Any, description: str | None) -> Any:
+    """
+    The settings that a command line asks for: one class, or a tuple of several, gives one object
+    or as many.
+    """
+    parser = HfArgumentParser(
+        kinds, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parsed = parser.parse_args_into_dataclasses()
+    return parsed if isinstance(kinds, tuple) else parsed[0]

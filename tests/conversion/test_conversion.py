@@ -1,0 +1,434 @@
+import json
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from helpers.tiny import random_arrays, tiny_config, tokenize, write_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoTokenizer
+from elmo_hf.conversion import convert_allennlp_to_hf, tensor_ops
+from elmo_hf.conversion.convert_allennlp_to_hf import convert
+from elmo_hf.conversion.export_hf_to_allennlp import export
+from elmo_hf.conversion.key_map import RULES, _match, rule_for_key, rule_for_name
+from elmo_hf.conversion.options_map import config_from_options, options_from_config
+from elmo_hf.conversion.weights_file import open_weights, write_weights
+
+
+def read_all(path):
+    arrays = {}
+    with h5py.File(path) as file:
+        file.visititems(
+            lambda name, item: (
+                arrays.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
+            )
+        )
+    return arrays
+
+
+def converted(tmp_path, config=None, **changes):
+    """Convert a random model, and return the folder."""
+    options, weights = write_model(tmp_path / "source", config or tiny_config(), **changes)
+    convert(options_file=options, weight_file=weights, output_dir=tmp_path / "elmo")
+    return tmp_path / "elmo"
+
+
+def test_gates_are_reordered_and_restored():
+    ours = tensor_ops.bias_to_torch(np.array([1, 2, 3, 4], dtype=np.float32))
+    assert ours.tolist() == [1, 3 + 1, 4, 2]
+    assert tensor_ops.bias_to_tensorflow(ours).tolist() == [1, 2, 3, 4]
+
+
+def test_kernel_is_split_into_input_and_recurrent_rows():
+    kernel = np.arange(16, dtype=np.float32).reshape(4, 4)
+    from_input, from_output = tensor_ops.split_kernel(kernel)
+    assert from_input.tolist() == [[0, 4], [2, 6], [3, 7], [1, 5]]
+    assert from_output.tolist() == [[8, 12], [10, 14], [11, 15], [9, 13]]
+    assert np.array_equal(tensor_ops.join_kernel(from_input, from_output), kernel)
+
+
+def test_convolution_axes_are_reversed():
+    kernel = np.arange(6).reshape(1, 3, 2, 1)
+    assert tensor_ops.convolution_to_torch(kernel).tolist() == [[[0, 2, 4], [1, 3, 5]]]
+
+
+@pytest.mark.parametrize("rows", [261, 262])
+def test_padding_row_is_added_where_it_lacks(rows):
+    table = np.ones((rows, 2), dtype=np.float32)
+    assert tensor_ops.add_padding_row(table).shape == (262, 2)
+
+
+def test_table_is_total_and_two_way():
+    config = tiny_config(num_hidden_layers=3, num_highway_layers=2)
+    names = []
+    for key in random_arrays(config):
+        assert sum(_match(rule.key, key) is not None for rule in RULES) == 1
+        rule = rule_for_key(key)
+        names += rule.names
+        assert all(rule_for_name(name) == rule for name in rule.names)
+    expected = {name for name in ElmoModel(config).state_dict() if not name.startswith("mixes.")}
+    assert sorted(names) == sorted(expected)
+    for unknown in ("CNN/W_cnn_x", "xchar_embed", "RNN_2/RNN/MultiRNNCell/Cell0/LSTMCell/B"):
+        with pytest.raises(ValueError, match=unknown):
+            rule_for_key(unknown)
+    with pytest.raises(ValueError, match="classifier.weight"):
+        rule_for_name("classifier.weight")
+
+
+sizes = st.fixed_dictionaries(
+    {
+        "char_embedding_size": st.integers(1, 4),
+        "char_filters": st.lists(
+            st.tuples(st.integers(1, 4), st.integers(1, 5)).map(list), min_size=1, max_size=3
+        ),
+        "char_activation": st.sampled_from(["relu", "tanh"]),
+        "num_highway_layers": st.integers(0, 2),
+        "max_characters_per_token": st.integers(4, 12),
+        "cell_size": st.integers(1, 6),
+        "projection_size": st.integers(1, 6),
+        "num_hidden_layers": st.integers(1, 3),
+        "cell_clip": st.none() | st.floats(0.1, 3),
+        "projection_clip": st.none() | st.floats(0.1, 3),
+        "use_skip_connections": st.booleans(),
+    }
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(fields=sizes)
+def test_round_trip_over_random_sizes(fields, tmp_path_factory):
+    """Any size: convert (checked against numpy), export, and every dataset is back."""
+    folder = tmp_path_factory.mktemp("round-trip")
+    config = tiny_config(**fields)
+    elmo = converted(folder, config)
+    export(str(elmo), output_dir=folder / "back")
+    before, after = random_arrays(config), read_all(folder / "back" / "model.hdf5")
+    assert before.keys() == after.keys()
+    for key, array in before.items():
+        if key.endswith("/B"):
+            # TensorFlow's 1 was added and taken away again
+            np.testing.assert_allclose(after[key], array, rtol=0, atol=1.2e-7)
+        else:
+            assert after[key].tobytes() == array.tobytes(), key
+    options = json.loads((folder / "back" / "options.json").read_text())
+    assert options["char_cnn"]["n_characters"] == 262
+    assert config_from_options(options) == config_from_options(options_from_config(config))
+
+
+def test_result_loads_and_carries_its_provenance(tmp_path, capsys):
+    folder = converted(tmp_path)
+    model = ElmoModel.from_pretrained(folder)
+    assert ElmoTokenizer.from_pretrained(folder).max_characters_per_token == 16
+    assert model.config.provenance["weight_file"] == "weights.hdf5"
+    assert len(model.config.provenance["weight_sha256"]) == 64
+    assert [mix.gamma.item() for mix in model.mixes] == [1.0]
+    card = (folder / "README.md").read_text()
+    assert model.config.provenance["weight_sha256"] in card and "tags:\n- elmo" in card
+    assert "largest relative error" in capsys.readouterr().out
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"README.md", "config.json", "model.safetensors", "tokenizer_config.json"}
+
+
+@pytest.mark.parametrize("rows", [261, 262])
+def test_both_numbers_of_characters_are_accepted(tmp_path, rows):
+    full = np.random.default_rng(1).standard_normal((262, 4)).astype(np.float32)
+    full[0] = 0
+    folder = converted(tmp_path, char_embed=full[262 - rows :])
+    embeddings = ElmoModel.from_pretrained(folder).get_input_embeddings().weight
+    assert torch.equal(embeddings, torch.from_numpy(full))
+
+
+def test_one_layer_under_the_short_path(tmp_path):
+    config = tiny_config(num_hidden_layers=1)
+    options, weights = write_model(tmp_path, config)
+    arrays = read_all(weights)
+    with h5py.File(weights, "w") as file:
+        for key, array in arrays.items():
+            file[key.replace("MultiRNNCell/Cell0/", "")] = array
+    convert(options_file=options, weight_file=weights, output_dir=tmp_path / "elmo")
+    assert (tmp_path / "elmo" / "model.safetensors").exists()
+
+
+def test_projections_may_be_there_although_the_widths_agree(tmp_path):
+    config = tiny_config(
+        char_filters=[[1, 8]], cell_size=8, use_char_projection=True, use_cell_projection=True
+    )
+    assert ElmoModel.from_pretrained(converted(tmp_path, config)).config.use_cell_projection
+
+
+@pytest.mark.parametrize("form", ["folder", "nested folder", "zip"])
+def test_other_places_of_the_two_files(tmp_path, form):
+    options, weights = write_model(tmp_path / "in", tiny_config())
+    options.rename(tmp_path / "in" / "elmo_2x12_options.json")
+    write_weights(tmp_path / "in" / "elmo_softmax_weights.hdf5", softmax_arrays(4).items())
+    (tmp_path / "in" / "vocab.txt").write_text("</S>\n<S>\n<UNK>\ndog\n")
+    source = tmp_path / "in"
+    if form == "nested folder":
+        source = tmp_path
+    if form == "zip":
+        source = tmp_path / "218.zip"
+        with zipfile.ZipFile(source, "w") as archive:
+            for path in (tmp_path / "in").iterdir():
+                archive.write(path, f"218/{path.name}")
+    convert(str(source), output_dir=tmp_path / "out")
+    model = ElmoForPreTraining.from_pretrained(tmp_path / "out")
+    assert model.vocabulary.words == ["</S>", "<S>", "<UNK>", "dog"]
+    assert (model.config.lm_begin_id, model.config.lm_end_id) == (1, 0)
+
+
+def softmax_arrays(words, width=8):
+    draw = np.random.default_rng(1)
+    return {
+        "softmax/W": draw.standard_normal((words, width)).astype(np.float32),
+        "softmax/b": draw.standard_normal(words).astype(np.float32),
+    }
+
+
+def test_softmax_inside_the_main_file_comes_along_and_goes_back(tmp_path):
+    arrays = softmax_arrays(5)
+    options, weights = write_model(tmp_path / "in", tiny_config(), **arrays)
+    convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
+    model = ElmoForPreTraining.from_pretrained(tmp_path / "out")
+    assert model.vocabulary is None and model.config.lm_vocab_size == 5
+    np.testing.assert_array_equal(model.softmax.weight.detach(), arrays["softmax/W"])
+    plain = converted(tmp_path / "plain", tiny_config())
+    batch = tokenize([["Dogs", "bark"]])
+    found, expected = (
+        ElmoModel.from_pretrained(folder)(**batch).last_hidden_state
+        for folder in (tmp_path / "out", plain)
+    )
+    assert torch.equal(found, expected)
+    export(str(tmp_path / "out"), output_dir=tmp_path / "back")
+    with open_weights(tmp_path / "back" / "softmax_weights.hdf5") as datasets:
+        for key, array in arrays.items():
+            np.testing.assert_array_equal(datasets[key][...], array)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words", "message"),
+    [
+        ({}, None, "holds no softmax/W, softmax/b"),
+        (softmax_arrays(5, width=7), None, r"shapes \(5, 7\) and \(5,\)"),
+        (softmax_arrays(5), "<S>\n</S>\n<UNK>\n", "3 words but the softmax 5"),
+    ],
+)
+def test_a_softmax_that_does_not_fit_is_refused(tmp_path, arrays, words, message):
+    options, weights = write_model(tmp_path / "in", tiny_config())
+    write_weights(tmp_path / "softmax.hdf5", arrays.items())
+    vocab = None
+    if words is not None:
+        vocab = tmp_path / "vocab.txt"
+        vocab.write_text(words)
+    with pytest.raises(ValueError, match=message):
+        convert(
+            options_file=options,
+            weight_file=weights,
+            softmax_weight_file=tmp_path / "softmax.hdf5",
+            vocab_file=vocab,
+            output_dir=tmp_path / "out",
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_hub_repository_is_downloaded_and_converted(tmp_path, monkeypatch):
+    write_model(tmp_path / "snapshot", tiny_config())
+
+    def download(repository, allow_patterns):
+        assert repository == "someone/elmo" and "*.hdf5" in allow_patterns
+        return str(tmp_path / "snapshot")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    convert("someone/elmo", output_dir=tmp_path / "out")
+    assert (tmp_path / "out" / "config.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "holds no options.json and"),
+        (["options.json"], r"holds no \*.hdf5 weights"),
+        (["weights.hdf5"], "holds no options.json"),
+        (["options.json", "a.hdf5", "b.hdf5"], r"several candidates \(a.hdf5, b.hdf5\)"),
+        (["encoder.pkl", "token_embedder.pkl", "char.dic"], "ELMoForManyLangs"),
+        (["saved_model.pb"], "TF-Hub"),
+        (["tfhub_module.pb"], "TF-Hub"),
+        (["options.json", "model.ckpt-12.index"], "TensorFlow checkpoint"),
+        (["config.json", "model.safetensors"], "Hugging Face"),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_converted_is_named(tmp_path, files, message):
+    for name in files:
+        (tmp_path / name).touch()
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        convert(str(tmp_path), output_dir=tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["encoder.pkl", "model.ckpt-12.index", "saved_model.pb"])
+def test_single_files_of_other_formats_are_named(tmp_path, name):
+    options, _ = write_model(tmp_path, tiny_config())
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"):
+        convert(str(tmp_path / name), output_dir=tmp_path / "out")
+    with pytest.raises(ValueError, match="ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"):
+        convert(options_file=options, weight_file=tmp_path / name, output_dir=tmp_path / "out")
+
+
+def change_options(change):
+    options = options_from_config(tiny_config())
+    change(options)
+    return options
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda o: o["lstm"].update(projection_dim=9), "`lstm.projection_dim` 9 .* have 8"),
+        (lambda o: o["lstm"].update(dim=13), "`lstm.dim` 13 .* have 12"),
+        (lambda o: o["lstm"].update(n_layers=3), "`lstm.n_layers` 3 .* have 2"),
+        (lambda o: o["char_cnn"].update(n_highway=2), "`char_cnn.n_highway` 2 .* have 1"),
+        (lambda o: o["char_cnn"].update(filters=[[1, 4]]), r"\[\[1, 4\]\] .* have \[\[1, 4\], \[2"),
+        (lambda o: o["char_cnn"].update(activation="gelu"), "gelu"),
+        (lambda o: o["char_cnn"].pop("filters"), "lack char_cnn.filters"),
+        (lambda o: o["lstm"].clear(), "lack lstm.dim, lstm.projection_dim"),
+        (lambda o: o.pop("char_cnn"), "word-level"),
+        (lambda o: o.update(bidirectional=False), "both directions"),
+    ],
+    ids=lambda value: "" if callable(value) else value[:20],
+)
+def test_options_that_cannot_be_right_are_refused(tmp_path, change, message):
+    options, weights = write_model(tmp_path, tiny_config())
+    options.write_text(json.dumps(change_options(change)))
+    with pytest.raises(ValueError, match=message):
+        convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+ONE = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
+
+
+@pytest.mark.parametrize(
+    ("key", "array", "message"),
+    [
+        ("CNN_proj/b_proj", np.full(8, np.nan, np.float32), "'CNN_proj/b_proj' holds NaN"),
+        (
+            "CNN_proj/b_proj",
+            np.zeros(7, np.float32),
+            r"'CNN_proj/b_proj' has shape \(7,\) .* \(8,\)",
+        ),
+        ("CNN_proj/b_proj", np.zeros(8, np.int32), "'CNN_proj/b_proj' holds int32"),
+        ("CNN_proj/b_proj", None, "lack the datasets CNN_proj/b_proj"),
+        (f"{ONE}/W_P_0", None, f"lack the datasets {ONE}/W_P_0"),
+        ("CNN/W_cnn_0", np.zeros((4, 4), np.float32), "'CNN/W_cnn_0'|char_cnn.filters"),
+        ("global/extra", np.zeros(1, np.float32), "'global/extra' that is not part"),
+    ],
+    ids=["nan", "shape", "integers", "missing", "missing-cell", "dimensions", "unknown"],
+)
+def test_datasets_that_cannot_be_right_are_named(tmp_path, key, array, message):
+    options, weights = write_model(tmp_path, tiny_config())
+    with h5py.File(weights, "a") as file:
+        if key in file:
+            del file[key]
+        if array is not None:
+            file[key] = array
+    with pytest.raises(ValueError, match=message):
+        convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_word_level_file_is_named(tmp_path):
+    options, weights = write_model(tmp_path, tiny_config())
+    with h5py.File(weights, "w") as file:
+        file["embedding"] = np.zeros((10, 8), np.float32)
+    with pytest.raises(ValueError, match="word-level"):
+        convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
+
+
+def test_files_that_are_not_what_they_should_be(tmp_path):
+    options, weights = write_model(tmp_path, tiny_config())
+    text = tmp_path / "text"
+    text.write_text("no")
+    out = tmp_path / "out"
+    with pytest.raises(ValueError, match="not a readable hdf5 file"):
+        convert(options_file=options, weight_file=text, output_dir=out)
+    with pytest.raises(ValueError, match="not valid JSON"):
+        convert(options_file=text, weight_file=weights, output_dir=out)
+    with pytest.raises(FileNotFoundError, match="no file"):
+        convert(options_file=options, weight_file=tmp_path / "absent", output_dir=out)
+    with pytest.raises(ValueError, match="neither a folder nor a zip"):
+        convert(str(text), output_dir=out)
+    with pytest.raises(FileNotFoundError, match="no folder, zip file or Hub repository"):
+        convert("absent", output_dir=out)
+    with pytest.raises(ValueError, match="both --options_file and --weight_file"):
+        convert(options_file=options, output_dir=out)
+
+
+def test_zip_that_points_outside_is_refused(tmp_path):
+    options, weights = write_model(tmp_path / "in", tiny_config())
+    with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
+        archive.write(options, "options.json")
+        archive.write(weights, "../../weights.hdf5")
+    with pytest.raises(ValueError, match="points outside"):
+        convert(str(tmp_path / "bad.zip"), output_dir=tmp_path / "out")
+
+
+def test_a_wrong_model_is_never_written(tmp_path, monkeypatch):
+    """A mistake in the table: nothing must be saved."""
+    options, weights = write_model(tmp_path, tiny_config())
+    monkeypatch.setattr(convert_allennlp_to_hf, "largest_error", lambda *_: float("inf"))
+    with pytest.raises(ValueError, match="differs from the reference by inf"):
+        convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["options.json", "weights.hdf5"]
+
+
+def test_reference_notices_one_wrong_weight(tmp_path):
+    model, _ = load(tmp_path)
+    with torch.no_grad():
+        model.layers[1].backward_cell.recurrent_linear.weight[0, 0] += 0.5
+    with h5py.File(tmp_path / "weights.hdf5") as file:
+        datasets = {key: file[key] for key in random_arrays(tiny_config())}
+        options = options_from_config(tiny_config())
+        expected = convert_allennlp_to_hf.reference_layers(options, datasets)
+    error = convert_allennlp_to_hf.largest_error(model, expected)
+    assert error > 10 * convert_allennlp_to_hf.TOLERANCE
+
+
+def load(folder):
+    files = convert_allennlp_to_hf.Source(*write_model(folder, tiny_config()))
+    return convert_allennlp_to_hf.load_converted(files)
+
+
+def test_crash_leaves_no_folder_and_keeps_the_old_one(tmp_path, monkeypatch):
+    options, weights = write_model(tmp_path / "in", tiny_config())
+    out = tmp_path / "out"
+    arguments = {"options_file": options, "weight_file": weights, "output_dir": out}
+    convert(**arguments)
+    with pytest.raises(FileExistsError, match="give --overwrite"):
+        convert(**arguments)
+    (out / "mine.txt").write_text("keep")
+
+    def crash(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(convert_allennlp_to_hf, "model_card", crash)
+    with pytest.raises(OSError, match="No space left"):
+        convert(**arguments, overwrite=True)
+    assert (out / "mine.txt").read_text() == "keep"
+    monkeypatch.undo()
+    convert(**arguments, overwrite=True)
+    assert not (out / "mine.txt").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+def test_vectors_of_an_exported_model_are_the_same(tmp_path):
+    folder = converted(tmp_path)
+    export(str(folder), output_dir=tmp_path / "back")
+    convert(str(tmp_path / "back"), output_dir=tmp_path / "again")
+    batch = tokenize([["Dogs", "bark"], ["."]])
+    first, second = (
+        ElmoModel.from_pretrained(path)(**batch)[0] for path in (folder, tmp_path / "again")
+    )
+    torch.testing.assert_close(first, second, rtol=0, atol=1e-6)

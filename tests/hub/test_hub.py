@@ -1,0 +1,198 @@
+"""To the Hub and back, on a server of our own: pushed once, loaded in fresh processes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from helpers.hub_server import HubServer
+from helpers.launch import start
+from helpers.tiny import WIDTH, tiny_config
+from huggingface_hub import ModelCard
+
+from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer, bundled_tagger
+
+REPO = "me/elmo-pos"
+SENTENCE = ["Dogs", "bark", "unbelievably", "."]
+# prints ids and logits exactly; `elmo_hf` may be hidden from the process
+LOAD = """
+import json, sys
+if {hidden}:
+    sys.modules["elmo_hf"] = None
+else:
+    import elmo_hf
+from transformers import AutoModel, AutoModelForTokenClassification, AutoTokenizer
+options = dict(trust_remote_code={hidden}) if {hidden} else dict()
+tokenizer = AutoTokenizer.from_pretrained("{repo}", **options)
+model = {cls}.from_pretrained("{repo}", **options).eval()
+assert type(model).__module__.startswith("transformers_modules" if {hidden} else "elmo_hf")
+batch = tokenizer([{sentence}], is_split_into_words=True, return_tensors="pt")
+print(json.dumps([batch["input_ids"].tolist(), model(**batch)[0].tolist()]))
+"""
+
+
+def run(code: str | list, environment: dict[str, str], status: int = 0) -> str:
+    """What a fresh process prints, or complains of."""
+    command = [sys.executable, "-c", code] if isinstance(code, str) else code
+    done = subprocess.run(
+        [*map(str, command)], env=os.environ | environment, capture_output=True, text=True
+    )
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+def push(folder, environment, status=0) -> str:
+    return run([sys.executable, "-m", "elmo_hf", "push", folder, REPO], environment, status)
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory):
+    torch.manual_seed(0)
+    labels = ["A", "B"]
+    config = tiny_config(id2label=dict(enumerate(labels)), label2id={"A": 0, "B": 1})
+    folder = tmp_path_factory.mktemp("hub") / "tagger"
+    ElmoForTokenClassification(config).save_pretrained(folder)
+    ElmoTokenizer(max_characters_per_token=WIDTH).save_pretrained(folder)
+    (folder / "checkpoint-7").mkdir()
+    (folder / "checkpoint-7" / "optimizer.bin").write_text("stays at home")
+    return folder
+
+
+def expected(folder, part=None) -> list:
+    model = ElmoForTokenClassification.from_pretrained(folder).eval()
+    batch = ElmoTokenizer.from_pretrained(folder)(
+        [SENTENCE], is_split_into_words=True, return_tensors="pt"
+    )
+    return [batch["input_ids"].tolist(), (part or (lambda m: m))(model)(**batch)[0].tolist()]
+
+
+@pytest.mark.parametrize("lfs", [False, True], ids=["regular", "lfs"])
+def test_push_and_load_everywhere(tagger, tmp_path, lfs):
+    with HubServer(lfs=lfs) as hub:
+        home = hub.environment(tmp_path / "pushing")
+        assert hub.url in push(tagger, home)
+        names = hub.files(REPO).keys()
+        assert {"model.safetensors", "modeling_elmo.py", "README.md"} <= names
+        assert not any("optimizer" in name for name in names)
+        card = ModelCard(hub.files(REPO)["README.md"].decode())
+        assert card.data.pipeline_tag == "token-classification"
+        assert "AutoModelForTokenClassification.from_pretrained" in card.text
+        assert ("PUT" in {method for method, _ in hub.requests}) == lfs
+        auto = "AutoModelForTokenClassification"
+        for hidden in (False, True):
+            fresh = hub.environment(tmp_path / f"loading-{hidden}", token="")
+            code = LOAD.format(hidden=hidden, repo=REPO, cls=auto, sentence=SENTENCE)
+            assert json.loads(run(code, fresh)) == expected(tagger)
+        # what was fetched is enough without the Hub, and there is an AutoModel too
+        code = LOAD.format(hidden=True, repo=REPO, cls="AutoModel", sentence=SENTENCE)
+        asked = len(hub.requests)
+        found = json.loads(run(code, fresh | {"HF_HUB_OFFLINE": "1"}))
+        assert found == expected(tagger, lambda model: model.elmo)
+        assert len(hub.requests) == asked
+        # once more, into a repository that exists
+        push(tagger, home)
+        assert hub.files(REPO).keys() == names
+
+
+def test_model_and_tokenizer_push_themselves_with_their_code(tagger, tmp_path):
+    code = f"""
+from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
+ElmoForTokenClassification.from_pretrained({str(tagger)!r}).push_to_hub("{REPO}")
+ElmoTokenizer.from_pretrained({str(tagger)!r}).push_to_hub("{REPO}")
+"""
+    with HubServer() as hub:
+        run(code, hub.environment(tmp_path / "pushing"))
+        auto = "AutoModelForTokenClassification"
+        code = LOAD.format(hidden=True, repo=REPO, cls=auto, sentence=SENTENCE)
+        found = run(code, hub.environment(tmp_path / "loading", token=""))
+        assert json.loads(found) == expected(tagger)
+        # and once more by someone who has not installed elmo_hf
+        code = f"""
+import sys
+sys.modules["elmo_hf"] = None
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+for auto in (AutoModelForTokenClassification, AutoTokenizer):
+    auto.from_pretrained("{REPO}", trust_remote_code=True).push_to_hub("me/again")
+"""
+        run(code, hub.environment(tmp_path / "pushing again"))
+        assert hub.files("me/again").keys() == hub.files(REPO).keys()
+        code = LOAD.format(hidden=True, repo="me/again", cls=auto, sentence=SENTENCE)
+        found = run(code, hub.environment(tmp_path / "loading again", token=""))
+        assert json.loads(found) == expected(tagger)
+    assert not (tagger / "modeling_elmo.py").exists()
+
+
+@pytest.mark.parametrize("lfs", [False, True], ids=["regular", "lfs"])
+def test_an_interrupted_push_changes_nothing_and_can_be_repeated(tagger, tmp_path, lfs):
+    with HubServer(lfs=lfs) as hub:
+        home = hub.environment(tmp_path / "home")
+        hub.fail_after(5 if lfs else 2)
+        complained = push(tagger, home, status=1)
+        assert "the same command tries again" in complained and "Traceback" not in complained
+        assert "config.json" not in hub.files(REPO)
+        push(tagger, home)
+        assert "config.json" in hub.files(REPO)
+
+
+@pytest.mark.parametrize("token", ["hf_wrong", ""], ids=["wrong", "none"])
+def test_without_the_right_token_one_sentence(tagger, tmp_path, token):
+    with HubServer() as hub:
+        complained = push(tagger, hub.environment(tmp_path, token=token), status=1)
+        assert "or set HF_TOKEN to a token that may write" in complained
+        assert "Traceback" not in complained and "hf_wrong" not in complained
+
+
+def test_a_name_that_no_repository_may_have_is_told(tagger, tmp_path):
+    with HubServer() as hub:
+        command = [sys.executable, "-m", "elmo_hf", "push", tagger, "me/elmo/pos"]
+        complained = run(command, hub.environment(tmp_path), status=1)
+        assert "Repo id must be" in complained and "interrupted" not in complained
+
+
+def test_what_is_no_model_is_not_pushed(tmp_path):
+    with HubServer() as hub:
+        complained = push(tmp_path, hub.environment(tmp_path / "home"), status=1)
+        assert "is no model folder: it has no config.json" in complained and not hub.requests
+
+
+def test_a_trained_tagger_goes_to_the_hub_with_its_figures(tmp_path):
+    bilm = tmp_path / "bilm"
+    ElmoModel(tiny_config()).save_pretrained(bilm)
+    arguments = ["--model_name_or_path", bilm, "--output_dir", tmp_path / "out"]
+    arguments += ["--num_train_epochs", 1, "--max_train_samples", 100, "--task_lstm_size", 4]
+    arguments += ["--push_to_hub", "--hub_model_id", REPO, "--license", "cc-by-4.0"]
+    with HubServer() as hub:
+        process = start("run_pos.py", arguments, **hub.environment(tmp_path / "home"))
+        printed, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, printed
+        assert f"pushed to {hub.url}/{REPO}" in printed and hub.token not in printed
+        card = ModelCard(hub.files(REPO)["README.md"].decode())
+    assert card.data.license == "cc-by-4.0"
+    results = json.loads((tmp_path / "out" / "all_results.json").read_text())
+    found = {result.dataset_split: result.metric_value for result in card.data.eval_results}
+    assert found == {split: results[f"{split}_accuracy"] for split in ("validation", "test")}
+    text = "".join(path.read_text(errors="ignore") for path in (tmp_path / "out").glob("*.*"))
+    assert hub.token not in text
+
+
+def test_trainer_pushes_with_the_code(tmp_path):
+    bilm = tmp_path / "bilm"
+    ElmoModel(tiny_config()).save_pretrained(bilm)
+    ElmoTokenizer(max_characters_per_token=WIDTH).save_pretrained(bilm)
+    arguments = ["--model_name_or_path", bilm, "--output_dir", tmp_path / "out", "--use_cpu"]
+    arguments += ["--max_steps", 1, "--push_to_hub", "--hub_model_id", REPO]
+    with HubServer() as hub:
+        process = start("run_pos_trainer.py", arguments, **hub.environment(tmp_path / "home"))
+        printed, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, printed
+        assert f"pushed to {hub.url}/{REPO}" in printed
+        names = hub.files(REPO).keys()
+    assert {"model.safetensors", "tokenizer_config.json", "modeling_elmo.py"} <= names
+
+
+def test_a_model_that_shares_its_weights_is_not_pushed_in_part(tmp_path):
+    with HubServer() as hub:
+        complained = push(bundled_tagger(), hub.environment(tmp_path), status=1)
+        assert "has a part of its weights in another folder" in complained and not hub.requests

@@ -1,0 +1,218 @@
+"""The fast path against the plain one: the same values, and never a stale weight."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from helpers.tiny import random_arrays, tiny_config, tokenize
+from test_modeling_elmo import SENTENCES, VARIANTS, all_layers, close
+from torch import nn
+
+from elmo_hf import ElmoForTokenClassification, ElmoModel, fast_inference
+from elmo_hf.conversion import reference_elmo
+from elmo_hf.conversion.convert_allennlp_to_hf import load_model
+from elmo_hf.conversion.options_map import options_from_config
+from elmo_hf.layers_elmo import ElmoLayer, ElmoLinear
+
+# relative; the two paths sum in another order, through up to 500 steps of float32
+ROUNDING = 1e-5
+BATCHES = {
+    "one-word": [["Hi"]],
+    "one-sentence": [["Dogs", "bark", "and", "dogs", "bark", "."]],
+    "empty-sentence": [[]],
+    "equal-lengths": [["a", "b"], ["c", "d"], ["a", "d"]],
+    "mixed": SENTENCES,
+    "one-long": [["Hi"], ["w" + str(number % 7) for number in range(500)], [], ["a", "b"]],
+    "many-words": [["w" * (number % 13) + str(number) for number in range(300)]],
+}
+
+
+def packed_linears(model) -> list[ElmoLinear]:
+    linears = [module for module in model.modules() if isinstance(module, ElmoLinear)]
+    return [linear for linear in linears if linear.packed is not None]
+
+
+def is_prepared(model) -> bool:
+    """Whether all fast copies are there; fails where only some are."""
+    layers = [module for module in model.modules() if isinstance(module, ElmoLayer)]
+    encoder = model.base_model.token_encoder
+    (found,) = {
+        bool(packed_linears(model)),
+        bool(encoder.tables),
+        *(any(layer.copies.values()) for layer in layers),
+    }
+    return found
+
+
+@pytest.fixture(params=["paired", "single"])
+def way(request, monkeypatch):
+    """Both ways of the LSTM: weights that fit into the caches, and weights that do not."""
+    if request.param == "single":
+        monkeypatch.setattr(fast_inference.PairedWeights, "LARGEST", 0)
+    return request.param
+
+
+@pytest.fixture
+def strong_model():
+    """Weights that bend the gates."""
+    return load_model(tiny_config(), random_arrays(tiny_config()))
+
+
+@pytest.mark.parametrize("sentences", BATCHES.values(), ids=BATCHES)
+@pytest.mark.parametrize("overrides", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("carried", [False, True], ids=["fresh", "carried"])
+def test_prepared_model_gives_the_plain_values(way, sentences, overrides, carried):
+    config = tiny_config(**overrides)
+    plain = load_model(config, random_arrays(config))
+    prepared = copy.deepcopy(plain).prepare_for_inference()
+    assert packed_linears(prepared) and not packed_linears(plain)
+    assert all(len(layer.copies) == {"paired": 1, "single": 2}[way] for layer in prepared.layers)
+    assert prepared.token_encoder.tables and not plain.token_encoder.tables
+    batch = tokenize(sentences)
+    state = plain(**tokenize([["x", "y"]])).state.detach() if carried else None
+    with torch.no_grad():
+        expected = plain(**batch, state=state, output_hidden_states=True)
+    with torch.inference_mode():
+        found = prepared(**batch, state=state, output_hidden_states=True)
+    close(found.state.outputs, expected.state.outputs, ROUNDING)
+    close(found.state.cells, expected.state.cells, ROUNDING)
+    if any(sentences):
+        close(torch.stack(found.hidden_states), torch.stack(expected.hidden_states), ROUNDING)
+
+
+def test_prepared_model_gives_the_values_of_the_reference(strong_model, way):
+    strong_model.prepare_for_inference()
+    words = ["Dogs", "bärk", "at", "night", "at", "dogs"]
+    options = options_from_config(strong_model.config)
+    expected, _ = reference_elmo.run(random_arrays(tiny_config()), options, words)
+    found = all_layers(strong_model, **tokenize([words]))[:, 0]
+    close(found.double(), torch.tensor(expected), 1e-5)
+
+
+def test_a_long_sentence_is_read_like_its_reference(strong_model):
+    """500 words among short ones, plain and prepared."""
+    sentences = BATCHES["one-long"]
+    options = options_from_config(strong_model.config)
+    expected, _ = reference_elmo.run(random_arrays(tiny_config()), options, sentences[1])
+    plain = all_layers(strong_model, **tokenize(sentences))[:, 1]
+    prepared = all_layers(strong_model.prepare_for_inference(), **tokenize(sentences))[:, 1]
+    for found in (plain, prepared):
+        close(found.double(), torch.tensor(expected), 1e-5)
+
+
+def test_gradients_do_not_change_when_prepared(strong_model):
+    """Outside of inference the prepared model takes its plain path."""
+    batch = tokenize(SENTENCES)
+    prepared = copy.deepcopy(strong_model).prepare_for_inference()
+    for model in (strong_model, prepared):
+        model(**batch).last_hidden_state.sum().backward()
+    for ours, plain in zip(prepared.parameters(), strong_model.parameters(), strict=True):
+        assert torch.equal(ours.grad, plain.grad)
+
+
+@torch.no_grad()
+def change_in_place(linear):
+    linear.weight.mul_(1.5)
+
+
+def change_behind_autograd(linear):
+    linear.weight.data.mul_(1.5)
+
+
+def replace_data(linear):
+    linear.weight.data = linear.weight.data * 1.5
+
+
+def replace_parameter(linear):
+    linear.weight = nn.Parameter(linear.weight.detach() * 1.5)
+
+
+def load_other_weights(linear):
+    linear.load_state_dict({name: 1.5 * part for name, part in linear.state_dict().items()})
+
+
+CHANGES = [
+    change_in_place, change_behind_autograd, replace_data, replace_parameter, load_other_weights,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("sentences", [SENTENCES, SENTENCES[:1]], ids=["batch", "one-sentence"])
+@pytest.mark.parametrize(
+    "name",
+    ["token_encoder.highways.0.carry", "layers.1.forward_cell.recurrent_linear",
+     "layers.0.backward_cell.projection", "layers.0.forward_cell.input_linear",
+     "token_encoder.char_embeddings", "token_encoder.convolutions.1"],
+)  # fmt: skip
+def test_changed_weights_are_noticed(strong_model, way, change, sentences, name):
+    batch = tokenize(sentences)
+    strong_model.prepare_for_inference()
+    before = all_layers(strong_model, **batch)
+    change(strong_model.get_submodule(name))
+    plain = all_layers(copy.deepcopy(strong_model), **batch)
+    after = all_layers(strong_model, **batch)
+    assert not torch.allclose(before, after)
+    close(after, plain, ROUNDING)
+
+
+def test_training_again_drops_the_packed_weights(strong_model):
+    strong_model.prepare_for_inference()
+    assert is_prepared(strong_model)
+    strong_model.eval()
+    assert is_prepared(strong_model)
+    strong_model.train()
+    assert not is_prepared(strong_model)
+
+
+def test_moving_to_another_type_is_noticed(strong_model):
+    batch = tokenize(SENTENCES)
+    strong_model.prepare_for_inference().double()
+    assert all_layers(strong_model, **batch).dtype == torch.float64
+
+
+def test_copies_and_pickles_start_unprepared(strong_model, tmp_path):
+    batch = tokenize(SENTENCES)
+    expected = all_layers(strong_model.prepare_for_inference(), **batch)
+    for again in (copy.deepcopy(strong_model), pickle.loads(pickle.dumps(strong_model))):
+        assert not is_prepared(again)
+        close(all_layers(again, **batch), expected, ROUNDING)
+    strong_model.save_pretrained(tmp_path)
+    again = ElmoModel.from_pretrained(tmp_path)
+    assert sorted(again.state_dict()) == sorted(strong_model.state_dict())
+
+
+def test_heads_are_prepared_too():
+    model = ElmoForTokenClassification(tiny_config()).eval()
+    batch = tokenize(SENTENCES)
+    with torch.inference_mode():
+        expected = model(**batch).logits
+        close(model.prepare_for_inference()(**batch).logits, expected, ROUNDING)
+    assert is_prepared(model)
+
+
+def test_without_the_private_operators_nothing_is_packed(strong_model, way, monkeypatch):
+    def missing(weight):
+        raise AttributeError("no such operator")
+
+    batch = tokenize(SENTENCES)
+    expected = all_layers(strong_model, **batch)
+    monkeypatch.setattr(fast_inference, "PackedMatrix", missing)
+    fast_inference.can_pack.cache_clear()
+    strong_model.prepare_for_inference()
+    fast_inference.can_pack.cache_clear()
+    assert not packed_linears(strong_model)
+    assert all(any(layer.copies.values()) == (way == "paired") for layer in strong_model.layers)
+    close(all_layers(strong_model, **batch), expected, ROUNDING)
+
+
+def test_half_precision_is_left_plain(strong_model):
+    assert not is_prepared(strong_model.to(torch.bfloat16).prepare_for_inference())
+
+
+def test_autocast_passes_the_copies_over(strong_model):
+    batch = tokenize(SENTENCES)
+    prepared = copy.deepcopy(strong_model).prepare_for_inference()
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        found, expected = (model.eval()(**batch)[0] for model in (prepared, strong_model))
+    assert torch.equal(found, expected)

@@ -1,0 +1,119 @@
+"""README's snippets run, its links lead somewhere, and the examples do what they print."""
+
+import functools
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoTokenizer, WordVocabulary
+from elmo_hf.cli import app
+from elmo_hf.word_vocabulary import SPECIAL_WORDS
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("docs", "examples", "elmo_hf", "conversion", "benchmarks")
+PAGES = [*ROOT.glob("*.md"), *(page for name in FOLDERS for page in (ROOT / name).rglob("*.md"))]
+
+
+def snippets(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README",
+        "docs/embedding",
+        "docs/moving",
+        "docs/pretraining",
+        "docs/tagging",
+        "elmo_hf/bundled_model/README",
+    ],
+)
+def test_snippets_print_what_their_comments_say(name, tmp_path, monkeypatch, capsys):
+    """The model of the snippets is as wide as the original, but its inside is kept small."""
+    monkeypatch.chdir(tmp_path)
+    words = [*SPECIAL_WORDS, "The", "river", "bank", ".", "of", "a"]
+    config = ElmoConfig(
+        cell_size=8, char_filters=[[1, 4]], num_highway_layers=0, lm_vocab_size=len(words)
+    )
+    model = ElmoForPreTraining(config)
+    model.vocabulary = WordVocabulary(words)
+    model.save_pretrained("my-elmo")
+    ElmoTokenizer().save_pretrained("my-elmo")
+    code = "\n".join(snippets(ROOT / f"{name}.md", "python"))
+    capsys.readouterr()
+    exec(compile(code, name, "exec"), {})
+    promised = re.findall(r"print\(.*\)\s+# ([^:\n]+)", code)
+    assert capsys.readouterr().out.splitlines() == promised and promised
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def commands(page: Path) -> list[str]:
+    """
+    The commands of a page's shell snippets, without comments, those of several lines whole, and
+    those in its tables and sentences.
+    """
+    code = "\n".join(snippets(page, "bash")).replace("\\\n", " ")
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    inline = re.findall(r"`((?:python|accelerate|elmo-hf|examples/\S+\.sh) [^`]+)`", text)
+    return [line.split(" #")[0].strip() for line in code.splitlines() if line.strip()] + inline
+
+
+@functools.cache
+def options_of(script: str) -> set[str]:
+    """The options of a script: those it names itself, or else what its `--help` tells."""
+    source = (ROOT / script).read_text(encoding="utf-8")
+    named = set(re.findall(r'add_argument\(\s*"(--[a-z_-]+)"', source))
+    # what this one needs is only there for `make test-ecosystem`
+    if named or "import gradio" in source:
+        return named
+    command = [sys.executable, ROOT / script, "--help"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"--[a-z_-]+", printed))
+
+
+def test_commands_in_the_pages_exist():
+    """Every command of ours with its options, every script with its, every target of make."""
+    command = typer.main.get_command(app)
+    seen = 0
+    for page in PAGES:
+        for line in commands(page):
+            for some in re.findall(r"(?:elmo-hf|-m elmo_hf) ([^|]+)", line):
+                name, *arguments = shlex.split(some)
+                known = {option for p in command.commands[name].params for option in p.opts}
+                known |= {"--help"}
+                assert {part for part in arguments if part.startswith("--")} <= known, line
+                seen += 1
+            for script, some in re.findall(r"((?:examples|benchmarks)/\S+\.py)([^|]*)", line):
+                assert (ROOT / script).exists(), line
+                known = options_of(script)
+                assert set(re.findall(r"(?<!\S)--[a-z_-]+", some)) <= known, line
+                seen += 1
+    assert seen > 60
+    makefile = (ROOT / "Makefile").read_text()
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert set(re.findall(r"elmo-hf ([a-z][a-z-]*)", text)) <= set(command.commands)
+    for target in re.findall(r"[`$] ?make\s([a-z-]+)", text):
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def run_example(name: str, *arguments) -> str:
+    command = [sys.executable, ROOT / "examples" / name, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_examples_run_one_after_the_other(tmp_path):
+    run_example("random_model.py", "--output_dir", tmp_path)
+    printed = run_example("embed_sentences.py", "--model_name_or_path", tmp_path)
+    assert "layer 0 (2, 10, 256)  cosine of 'bank': 1.000" in printed
+    assert "last_hidden_state (2, 10, 256)" in printed

@@ -1,0 +1,205 @@
+"""Tagged text in every format is the same sentences; what is wrong is told with file and line."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from check_sample import check
+from datasets import ClassLabel, Dataset, Features, List, Value
+from helpers.launch import EXAMPLES
+
+from elmo_hf.tagging.tagged_data import load_from_hub, load_tagged, number_tags, read_tagged
+
+SENTENCES = [
+    (["Dogs", "bark", "."], ["NOUN", "VERB", "PUNCT"]),
+    (["I", "do", "n't", "and/or", "#1"], ["PRON", "AUX", "PART", "CCONJ", "NOUN"]),
+]
+CONLLU = """\
+# sent_id = 1
+# text = Dogs bark.
+1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_
+2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\tSpaceAfter=No
+3\t.\t.\tPUNCT\t.\t_\t2\tpunct\t_\t_
+
+# newpar
+1\tI\tI\tPRON\tPRP\t_\t2\tnsubj\t_\t_
+2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tdo\tdo\tAUX\tVBP\t_\t0\troot\t_\t_
+3\tn't\tnot\tPART\tRB\t_\t2\tadvmod\t_\t_
+3.1\tgo\tgo\tVERB\tVB\t_\t_\t_\t_\t_
+4\tand/or\tand/or\tCCONJ\tCC\t_\t2\tcc\t_\t_
+5\t#1\t#1\tNOUN\tNN\t_\t2\tobj\t_\t_
+"""
+
+
+def joined(separator: str) -> str:
+    return "\n".join(
+        " ".join(f"{word}{separator}{tag}" for word, tag in zip(*sentence, strict=True))
+        for sentence in SENTENCES
+    )
+
+
+def columns(separator: str, *more: str) -> str:
+    return "\n\n".join(
+        "\n".join(separator.join([word, *more, tag]) for word, tag in zip(*sentence, strict=True))
+        for sentence in SENTENCES
+    )
+
+
+JSON_LINES = "\n".join(json.dumps({"tokens": words, "upos": tags}) for words, tags in SENTENCES)
+TEXTS = {
+    "conllu": CONLLU,
+    "tabs": columns("\t"),
+    "more-columns": columns("\t", "_", "x"),
+    "spaces": columns(" ") + "\n",
+    "slash": joined("/"),
+    "underscore": joined("_"),
+    "json": JSON_LINES + "\n",
+    "windows": CONLLU.replace("\n", "\r\n"),
+    "mixed-line-ends": CONLLU.replace("\n", "\r\n", 5),
+    "old-mac": columns("\t").replace("\n", "\r"),
+    "byte-order-mark": "\ufeff" + columns("\t"),
+    "many-blank-lines": "\n\n\n" + columns("\t").replace("\n\n", "\n \n\n\n") + "\n\n",
+}
+
+
+def sentences(path, **columns) -> list[tuple[list[str], list[str]]]:
+    return [(row["tokens"], row["tags"]) for row in read_tagged(path, **columns)]
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_formats_are_told_apart_by_what_is_in_them(text, tmp_path):
+    path = tmp_path / "data.any"
+    path.write_bytes(text.encode("utf-8"))
+    assert sentences(path) == SENTENCES
+
+
+def test_parquet_with_classes(tmp_path):
+    names = sorted({tag for _, tags in SENTENCES for tag in tags})
+    features = Features({"words": List(Value("string")), "pos": List(ClassLabel(names=names))})
+    rows = {"words": [words for words, _ in SENTENCES], "pos": [tags for _, tags in SENTENCES]}
+    Dataset.from_dict(rows, features=features).to_parquet(str(tmp_path / "data"))
+    assert sentences(tmp_path / "data") == SENTENCES
+
+
+def test_dataset_by_its_name(tmp_path):
+    """As of the Hub; a folder of parquet files has a name too."""
+    tags = ClassLabel(names=sorted({tag for _, tags in SENTENCES for tag in tags}))
+    features = Features({"words": List(Value("string")), "pos_tags": List(tags)})
+    rows = [{"words": words, "pos_tags": tags.str2int(some)} for words, some in SENTENCES]
+    for split in ("train", "validation"):
+        file = tmp_path / "data" / f"{split}.parquet"
+        Dataset.from_list(rows, features=features).to_parquet(str(file))
+    splits = load_from_hub(str(tmp_path / "data"), None, "pos", None, None)
+    assert splits.keys() == {"train", "validation"}
+    for split in splits.values():
+        assert [(row["tokens"], row["tags"]) for row in split] == SENTENCES
+
+
+def test_columns_may_be_named(tmp_path):
+    path = tmp_path / "data"
+    path.write_text(CONLLU)
+    assert sentences(path, tag_column="xpos")[0][1] == ["NNS", "VBP", "."]
+    path.write_text("EU NNP B-NP B-ORG\nrejects VBZ B-VP O\n")
+    assert sentences(path)[0][1] == ["B-ORG", "O"]
+    assert sentences(path, tag_column="2")[0][1] == ["NNP", "VBZ"]
+    path.write_text(json.dumps({"text": ["a"], "label": ["X"]}))
+    assert sentences(path, token_column="text", tag_column="label") == [(["a"], ["X"])]
+
+
+def test_words_may_hold_spaces(tmp_path):
+    path = tmp_path / "data"
+    path.write_text("Trả lời\tVERB\nphỏng vấn\tVERB\n", encoding="utf-8")
+    assert sentences(path)[0][0] == ["Trả lời", "phỏng vấn"]
+
+
+def test_dataset_follows_its_file(tmp_path):
+    path = tmp_path / "data"
+    for count in (1, 2):
+        path.write_text("a/X\n" * count)
+        assert len(load_tagged(path)) == count
+
+
+BAD = {
+    "one-more-column": ("a\tX\nb\tY\tZ\n", "line 2: there are 3 columns between tabs where the"),
+    "one-column": ("a\nb\n", "line 1: there is 1 column between spaces"),
+    "nothing": ("\n\n", "There is no sentence in"),
+    "no-tag": ("a/X b/Y\nc/X dog\n", "line 2: 'dog' has no '/' between a word and its tag"),
+    "not-json": ('{"tokens": ["a"], "tags": ["X"]}\n{oops\n', "line 2: this is not JSON"),
+    "uneven": ('{"tokens": ["a", "b"], "tags": ["X"]}', "line 1: 'tokens' and 'tags' must be"),
+    "no-column": ('{"text": "a"}', "there is no column that looks like tokens; name one of text"),
+}
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
+def test_what_is_wrong_is_told_with_file_and_line(text, sentence, tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text(text)
+    with pytest.raises(ValueError) as raised:
+        load_tagged(path)
+    assert sentence in str(raised.value) and "train.txt" in str(raised.value)
+
+
+def test_missing_columns_folders_and_bytes(tmp_path):
+    path = tmp_path / "data"
+    path.write_text(CONLLU)
+    with pytest.raises(ValueError, match="has no column 'pos'; its columns are id, form"):
+        load_tagged(path, tag_column="pos")
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        load_tagged(tmp_path / "nowhere")
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
+        load_tagged(tmp_path)
+    path.write_bytes(b"caf\xe9\tNOUN\n")
+    with pytest.raises(ValueError, match="is not UTF-8 text"):
+        load_tagged(path)
+
+
+def test_a_file_that_may_not_be_read(tmp_path):
+    """In a process that is not root, whom nothing is forbidden."""
+    path = tmp_path / "data"
+    path.write_text(CONLLU)
+    path.chmod(0)
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(EXAMPLES)!r})
+from elmo_hf.tagging.tagged_data import load_tagged
+from pathlib import Path
+if os.getuid() == 0:
+    os.setuid(65534)
+try:
+    load_tagged(Path({str(path)!r}))
+except PermissionError as error:
+    print(error)
+"""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.owner() == "root" and os.getuid() == 0 and folder != folder.parent:
+            folder.chmod(0o755)
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "may not be read; give yourself the permission" in printed.stdout, printed.stderr
+
+
+def test_an_unseen_tag_is_told_with_its_line(tmp_path):
+    path = tmp_path / "dev"
+    path.write_text("a/X\nb/ODD\n")
+    with pytest.raises(ValueError, match="line 2: the tag 'ODD' never stands in the training"):
+        number_tags(load_tagged(path), str(path), {"X": 0})
+
+
+def test_the_sample_is_clean():
+    assert (
+        check([EXAMPLES / "sample" / f"{split}.conllu" for split in ("train", "dev", "test")]) == []
+    )
+    sizes = [len(sentences(EXAMPLES / "sample" / f"{s}.conllu")) for s in ("train", "dev", "test")]
+    assert sizes[0] >= 400 and min(sizes[1:]) >= 80
+
+
+def test_the_check_finds_what_is_wrong(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("the/DET old/ADJ dog/NOUN barks/VERB loudly/ADV\nyes/INTJ\nyes/INTJ\n")
+    other.write_text("the/DET old/ADJ cat/NOUN barks/VERB loudly/ADV\nno/NO\n")
+    found = "\n".join(check([one, other]))
+    assert "'NO' is no universal tag" in found
+    assert "one, line 3: the same sentence as one, line 2" in found
+    assert "other, line 1: nearly the sentence of one, line 1" in found

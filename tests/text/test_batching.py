@@ -1,0 +1,36 @@
+"""Batches of sentences of about one length."""
+
+import pytest
+
+from elmo_hf.text.batching import batches_by_length, map_by_length
+
+
+@pytest.mark.parametrize("budget", [1, 6, 100])
+def test_every_sentence_is_in_one_batch_within_the_budget(budget):
+    lengths = [3, 0, 7, 3, 1, 2, 3, 9]
+    batches = list(batches_by_length(lengths, budget))
+    assert sorted(number for batch in batches for number in batch) == list(range(8))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(lengths[n] for n in batch) <= budget
+
+
+def test_longest_first_and_ties_in_order():
+    assert list(batches_by_length([2, 5, 2, 2], 4, [3, 0, 1])) == [[1], [3, 0]]
+    assert list(batches_by_length([], 4)) == []
+
+
+def test_results_come_in_the_sentences_order():
+    sentences = [["w"] * length for length in (3, 0, 5, 1, 2, 9, 0)]
+    batches = []
+
+    def work(batch):
+        batches.append([len(words) for words in batch])
+        return batches[-1]
+
+    assert list(map_by_length(work, iter(sentences), window=4, budget=6)) == [3, 0, 5, 1, 2, 9, 0]
+    assert batches == [[5], [3, 1], [0], [9], [2, 0]]
+
+
+def test_a_string_is_no_sentence():
+    with pytest.raises(ValueError, match="a list of words, not a string; split 'The bank .' first"):
+        list(map_by_length(lambda batch: batch, [["fine"], "The bank ."], window=4, budget=6))
