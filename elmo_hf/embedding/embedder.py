@@ -13,10 +13,11 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from elmo_hf.characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
-from elmo_hf.fast_inference import FastCopy
 from elmo_hf.hub.bundled import BUNDLED, find_model
-from elmo_hf.layers_elmo import ElmoPacking, normalize
+from elmo_hf.layers_elmo import normalize
 from elmo_hf.modeling_elmo import ElmoModel, ElmoPreTrainedModel
+from elmo_hf.packing import ElmoPacking
+from elmo_hf.prepared_weights import WeightCopy
 from elmo_hf.text.batching import map_by_length
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
@@ -59,7 +60,7 @@ class WordCache:
         self.clear()
 
     def clear(self) -> None:
-        self.seen = FastCopy(*self.model.token_encoder.parameters())
+        self.seen = WeightCopy(*self.model.token_encoder.parameters())
         self.numbers: dict[str, int] = {}
         width = self.model.config.max_characters_per_token
         # the first two rows are `<S>` and `</S>`
@@ -72,7 +73,7 @@ class WordCache:
 
     def look_up(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors, (rows, projection_size), and which of them each word, `<S>` and `</S>` has."""
-        if not self.seen.is_of(*self.model.token_encoder.parameters()):
+        if not self.seen.matches(*self.model.token_encoder.parameters()):
             self.clear()
         new = [word for word in dict.fromkeys(words) if word not in self.numbers]
         used = len(self.numbers) + 2
