@@ -61,7 +61,6 @@ class BothDirections(Function):
         *weights: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         merged, bias, projections = merge(weights)
-        cell_clip, output_clip = clips
         num_rows, width = forward_rows.shape
         cell_size, output_size = merged.shape[1] // 4, merged.shape[2] - width
         advancing, bias = merged.transpose(1, 2), bias.unsqueeze(1)
@@ -87,12 +86,12 @@ class BothDirections(Function):
             ended.append((outputs[:, alive:], cells[:, alive:]))
             read[..., width:] = outputs[:, :alive]
             torch.sigmoid(read.bmm(advancing).add_(bias), out=gate)
-            output = advance_doubled(gate, cells[:, :alive], cell, cell_clip)
+            output = advance_doubled(gate, cells[:, :alive], cell, clips[0])
             output = output.mul_(2) if projecting is None else output.bmm(projecting)
-            if output_clip is None:
+            if clips[1] is None:
                 stream.copy_(output)
             else:
-                torch.clamp(output, -output_clip, output_clip, out=stream)
+                torch.clamp(output, -clips[1], clips[1], out=stream)
             outputs, cells = stream, cell
 
         ctx.save_for_backward(given, gates, doubled, streams, first_cells, merged, projections)

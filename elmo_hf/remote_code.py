@@ -50,6 +50,7 @@ PUBLISHED_FILES = (
     "text_lines.py",
     "tokenization_elmo.py",
     "word_encoding.py",
+    "word_splitting.py",
     "word_vocabulary.py",
 )
 

@@ -13,10 +13,9 @@ What is unusual for a Hugging Face tokenizer:
   change them.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from transformers import BatchEncoding, BatchFeature, PreTrainedTokenizer
@@ -43,9 +42,9 @@ from .characters import (
     decode_row,
     encode_word,
 )
-from .extras import require
 from .remote_code import PushesCode
 from .word_encoding import SentenceEncoding, Span, pad_list
+from .word_splitting import SPLITTERS, split_words
 
 BOUNDARIES = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
 
@@ -88,33 +87,6 @@ def _check_words(words: Any, number: int) -> list[str]:
     return list(words)
 
 
-def _find_words(text: str, words: list[str]) -> list[Span]:
-    """Where the words of `text.split()` stand."""
-    spans, end = [], 0
-    for word in words:
-        start = text.index(word, end)
-        end = start + len(word)
-        spans.append((start, end))
-    return spans
-
-
-def _find_moses_words(text: str, words: list[str]) -> list[Span]:
-    """Where Moses' words stand: of a text it drops blanks and control characters, nothing else."""
-    spans, end = [], 0
-    for word in words:
-        places = []
-        for character in word:
-            places.append(text.find(character, end))
-            if places[-1] < 0:
-                raise ValueError(
-                    f"Moses made the word {word!r}, which is not in {text!r}; "
-                    "split the words yourself and pass `is_split_into_words=True`."
-                )
-            end = places[-1] + 1
-        spans.append((places[0], end))
-    return spans
-
-
 class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
     """
     Words to rows of character ids, without a vocabulary file.
@@ -149,10 +121,9 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             raise ValueError(
                 f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3."
             )
-        if word_splitter not in ("whitespace", "moses"):
-            raise ValueError(
-                f"`word_splitter` is {word_splitter!r}; choose 'whitespace' or 'moses'."
-            )
+        if word_splitter not in SPLITTERS:
+            choices = " or ".join(map(repr, SPLITTERS))
+            raise ValueError(f"`word_splitter` is {word_splitter!r}; choose {choices}.")
         self.max_characters_per_token = max_characters_per_token
         self.boundary_words = boundary_words
         self.word_splitter = word_splitter
@@ -204,7 +175,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         return self._decode(ids, skip_special_tokens=skip_special_tokens, **kwargs)
 
     def tokenize(self, text: str, **kwargs) -> list[str]:  # type: ignore[override]
-        return self._splitter()(text)
+        return split_words([text], self.word_splitter, self.language)[0][0]
 
     def _row(self, word: str) -> list[int]:
         if self.boundary_words and word in BOUNDARIES:
@@ -238,12 +209,6 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             return self.pad_token
         return next((word for word, marker in BOUNDARIES.items() if marker in row), decode_row(row))
 
-    def _splitter(self) -> Callable[[str], list[str]]:
-        if self.word_splitter == "whitespace":
-            return str.split
-        moses = require("sacremoses", "The word splitter 'moses'")
-        return partial(moses.MosesTokenizer(lang=self.language).tokenize, escape=False)
-
     def _read(
         self, text: Any, is_split_into_words: bool
     ) -> tuple[list[list[str]], list[list[Span]], bool]:
@@ -273,12 +238,14 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
                     else "give a string"
                 )
                 raise ValueError(f"Sentence {number} of the batch is {sentence!r}; {remedy}.")
-        words = list(map(self._splitter(), texts))
-        find = _find_words if self.word_splitter == "whitespace" else _find_moses_words
-        return words, list(map(find, texts, words)), batched
+        return *split_words(cast(list[str], texts), self.word_splitter, self.language), batched
 
     def _windows(self, length: int, limit: int | None, stride: int, overflow: bool) -> list[Span]:
         """What is kept of a sentence: one window, or with `overflow` as many as cover it."""
+        if overflow and limit is not None and stride >= limit:
+            raise ValueError(
+                f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}."
+            )
         if limit is None or length <= limit:
             return [(0, length)]
         starts = range(0, length - stride, limit - stride) if overflow else [0]
@@ -328,57 +295,56 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         **kwargs,
     ) -> BatchEncoding:
         if text_pair is not None:
-            raise ValueError(
-                "ELMo reads single sentences; encode the `text_pair` in a call of its own."
-            )
+            raise ValueError("ELMo reads single sentences; encode the `text_pair` separately.")
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
-        if return_overflowing_tokens and limit is not None and stride >= limit:
-            raise ValueError(
-                f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}."
-            )
-
         words, spans, batched = self._read(text, is_split_into_words)
         windows = [
             (sample, start, end)
             for sample, sentence in enumerate(words)
             for start, end in self._windows(len(sentence), limit, stride, return_overflowing_tokens)
         ]
-        absent = self._absent(
-            [end - start for _, start, end in windows],
-            padding_strategy,
-            max_length,
-            pad_to_multiple_of,
-            padding_side,
-        )
+        sizes = [end - start for _, start, end in windows]
+        absent = self._absent(sizes, padding_strategy, max_length, pad_to_multiple_of, padding_side)
+        # looked up once: it is a property
         pad_token = self.pad_token
         encodings = [
-            SentenceEncoding(
-                words[sample][start:end], spans[sample][start:end], start, missing, pad_token
-            )
-            for (sample, start, end), missing in zip(windows, absent, strict=True)
+            SentenceEncoding(words[at][start:end], spans[at][start:end], start, missing, pad_token)
+            for (at, start, end), missing in zip(windows, absent, strict=True)
         ]
-        lengths = [len(entry.words) + sum(entry.absent) for entry in encodings]
-        # sentences of several lengths stay lists: `BatchEncoding` then asks for padding
-        as_arrays = return_tensors is not None and len(set(lengths)) == 1
-
-        data: dict[str, Any] = {"input_ids": self._input_ids(encodings, as_arrays)}
-        if return_token_type_ids:
-            data["token_type_ids"] = [[0] * length for length in lengths]
-        if self._wants_mask(return_attention_mask):
-            data["attention_mask"] = [entry.attention_mask for entry in encodings]
-        if return_special_tokens_mask:
-            data["special_tokens_mask"] = [entry.special_tokens_mask for entry in encodings]
-        if return_offsets_mapping:
-            data["offset_mapping"] = [entry.offsets for entry in encodings]
-        if return_length:
-            data["length"] = lengths
+        wanted = {
+            "token_type_ids": return_token_type_ids,
+            "attention_mask": self._wants_mask(return_attention_mask),
+            "special_tokens_mask": return_special_tokens_mask,
+            "offset_mapping": return_offsets_mapping,
+            "length": return_length,
+        }
+        data = self._fields(encodings, wanted, return_tensors)
         if return_overflowing_tokens:
             data["overflow_to_sample_mapping"] = [sample for sample, _, _ in windows]
-        if as_arrays:
-            data = self._as_tensors(data, lengths, return_tensors)
         if not batched and return_tensors is None and not return_overflowing_tokens:
             data = {key: value[0] for key, value in data.items()}
         return BatchEncoding(data, encodings, tensor_type=return_tensors)  # type: ignore[arg-type]
+
+    def _fields(
+        self,
+        encodings: list[SentenceEncoding],
+        wanted: dict[str, bool | None],
+        return_tensors: str | TensorType | None,
+    ) -> dict[str, Any]:
+        """`input_ids` and all other wanted fields: lists, or tensors where this is possible."""
+        lengths = [len(entry.words) + sum(entry.absent) for entry in encodings]
+        # sentences of several lengths stay lists: `BatchEncoding` then asks for padding
+        as_tensors = return_tensors is not None and len(set(lengths)) == 1
+        make = {
+            "token_type_ids": lambda: [[0] * length for length in lengths],
+            "attention_mask": lambda: [entry.attention_mask for entry in encodings],
+            "special_tokens_mask": lambda: [entry.special_tokens_mask for entry in encodings],
+            "offset_mapping": lambda: [entry.offsets for entry in encodings],
+            "length": lambda: lengths,
+        }
+        data: dict[str, Any] = {"input_ids": self._input_ids(encodings, as_tensors)}
+        data |= {name: make[name]() for name in make if wanted[name]}
+        return self._as_tensors(data, lengths, return_tensors) if as_tensors else data
 
     def _wants_mask(self, wanted: bool | None) -> bool:
         return "attention_mask" in self.model_input_names if wanted is None else wanted
