@@ -305,8 +305,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         ]
         sizes = [end - start for _, start, end in windows]
         absent = self._absent(sizes, padding_strategy, max_length, pad_to_multiple_of, padding_side)
-        # looked up once: it is a property
-        pad_token = self.pad_token
+        pad_token = self.pad_token  # a property, looked up once
         encodings = [
             SentenceEncoding(words[at][start:end], spans[at][start:end], start, missing, pad_token)
             for (at, start, end), missing in zip(windows, absent, strict=True)
