@@ -22,7 +22,7 @@ import torch
 from compare import last_line, run
 
 from elmo_hf import ElmoForPreTraining
-from elmo_hf.pretraining.corpus import encode_tokens, number_tokens
+from elmo_hf.pretraining.batches import encode_tokens, known_words, number_tokens
 from elmo_hf.word_vocabulary import BEGIN, END
 
 SCRIPT = Path(__file__).parents[1] / "examples" / "run_pretrain.py"
@@ -71,7 +71,7 @@ def perplexity(folder: Path, heldout: Path, steps: int = 50) -> dict[str, float]
             goal = [row[start : start + size] for row in targets[name]]
             width = model.config.max_characters_per_token
             batch[f"input_ids{name}"] = encode_tokens(some, size, width)
-            batch[f"labels{name}"] = number_tokens(goal, size, model.known_words())
+            batch[f"labels{name}"] = number_tokens(goal, size, known_words(model))
         output = model(**batch, state=state)
         state = output.state
         total += output.loss.item() * size

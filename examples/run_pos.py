@@ -200,7 +200,9 @@ def learn(
 
 def main() -> None:
     args = parse_args(__doc__)
-    with training_run(args, "elmo-tagging") as accelerator:
+    with training_run(
+        "elmo-tagging", args.output_dir, args.report_to, args.mixed_precision, args
+    ) as accelerator:
         train_tagger(args, accelerator)
 
 

@@ -32,9 +32,10 @@ from elmo_hf.embedding.job import (
 )
 from elmo_hf.hub.bundled import BUNDLED, find_model
 from elmo_hf.hub.publish import publish
-from elmo_hf.pretraining.corpus import Corpus, find_files, size_of
+from elmo_hf.pretraining.corpus import Corpus
 from elmo_hf.system.memory import keep_freed_memory
 from elmo_hf.tagging.tagger import ElmoTagger
+from elmo_hf.text.files import find_files, size_of
 from elmo_hf.word_vocabulary import WordVocabulary
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")]

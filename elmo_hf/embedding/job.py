@@ -27,8 +27,8 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from elmo_hf.embedding.embedder import ElmoEmbedder, SentenceTooLongError
-from elmo_hf.pretraining.corpus import decode, text_lines
 from elmo_hf.system.memory import hand_back_memory
+from elmo_hf.text_lines import decode_line, raw_lines
 
 try:
     import fcntl
@@ -331,7 +331,7 @@ def file_lines(files: list[Path], on_error: str) -> Iterator[Line]:
     """The lines of some texts, counted through."""
     count = 0
     for path in files:
-        for line in read_lines(text_lines(path), str(path), on_error):
+        for line in read_lines(raw_lines(path), str(path), on_error):
             yield line._replace(number=count)
             count += 1
 
@@ -346,7 +346,7 @@ def read_lines(source: Iterable[tuple[bytes, int]], name: str, on_error: str) ->
     for number, (raw, size) in enumerate(source):
         text = ""
         try:
-            text = decode(raw, name, number + 1).strip()
+            text = decode_line(raw, name, number + 1).strip()
         except ValueError as error:
             stop_or_tell(error, on_error)
         yield Line(number, text, text.split(), size)

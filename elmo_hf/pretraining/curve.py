@@ -1,13 +1,15 @@
-"""The curve of a training run as a PNG."""
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""The curve of a pretraining run as a PNG."""
 
 from pathlib import Path
+from typing import Any
+
+from elmo_hf.extras import require
 
 
-def draw_pretraining(history: list[dict], path: Path) -> None:
-    """Sampled training loss and held-out perplexities over the steps of a run."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+def draw_curve(history: list[dict[str, Any]], path: Path) -> None:
+    """Draws the sampled training loss and the held-out perplexities over the steps of a run."""
+    require("matplotlib", "Drawing the training curve").use("Agg")
     from matplotlib import pyplot
 
     held_out = [entry for entry in history if "validation_perplexity" in entry]

@@ -1,4 +1,5 @@
-"""A running mean of a model's weights, which is what a run evaluates and keeps."""
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""A running mean of a model's weights, which a run evaluates and keeps instead of the last ones."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,49 +7,54 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-# steps between two updates; weights change little from step to step
-EVERY = 10
+# weights change little from step to step
+STEPS_BETWEEN_UPDATES = 10
 
 
 class WeightAverage:
     """
     The mean of a model's weights over about the last `part` of all steps taken so far (Shamir and
-    Zhang, 2013), so that early weights are soon forgotten; 0 for none but the last.
+    Zhang, 2013), so that early weights are soon forgotten; 0 for no mean, only the last weights.
 
-    An optimiser's steps lead around a good place rather than into it; the mean lies nearer, and
-    predicts unseen text better. Registered for checkpointing, it goes on with a resumed run.
+    The steps of an optimizer lead around a good place rather than into it; the mean is nearer to
+    it, and predicts unseen text better. It can be registered for checkpointing.
     """
 
     def __init__(self, model: nn.Module, part: float):
         self.part = part
-        self.live = [weight.detach() for weight in model.parameters()] if part else []
-        self.mean = [weight.clone() for weight in self.live]
+        self.weights = [weight.detach() for weight in model.parameters()] if part else []
+        self.means = [weight.clone() for weight in self.weights]
 
     def update(self, step: int) -> None:
-        """Takes in the weights after this step, the first one being 1."""
-        if step % EVERY:
+        """Takes in the weights after this step; the first step is 1."""
+        if step % STEPS_BETWEEN_UPDATES:
             return
-        for mean, live in zip(self.mean, self.live, strict=True):
-            mean.lerp_(live, min(1.0, EVERY / (self.part * step)))
+        for mean, weight in zip(self.means, self.weights, strict=True):
+            mean.lerp_(weight, min(1.0, STEPS_BETWEEN_UPDATES / (self.part * step)))
 
     @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """The mean stands in the model for a while."""
-        self.swap()
+    def applied(self) -> Iterator[None]:
+        """The model has the mean as its weights for a while."""
+        self._swap()
         try:
             yield
         finally:
-            self.swap()
+            self._swap()
 
-    def swap(self) -> None:
-        for live, mean in zip(self.live, self.mean, strict=True):
-            kept = live.clone()
-            live.copy_(mean)
+    def _swap(self) -> None:
+        for weight, mean in zip(self.weights, self.means, strict=True):
+            kept = weight.clone()
+            weight.copy_(mean)
             mean.copy_(kept)
 
+    def copy_to_model(self) -> None:
+        """The model has the mean as its weights from now on."""
+        for weight, mean in zip(self.weights, self.means, strict=True):
+            weight.copy_(mean)
+
     def state_dict(self) -> dict[str, list[torch.Tensor]]:
-        return {"mean": self.mean}
+        return {"mean": self.means}
 
     def load_state_dict(self, state: dict[str, list[torch.Tensor]]) -> None:
-        for mean, saved in zip(self.mean, state["mean"], strict=True):
+        for mean, saved in zip(self.means, state["mean"], strict=True):
             mean.copy_(saved)

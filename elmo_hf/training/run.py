@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from accelerate import Accelerator
 from transformers.utils import logging
@@ -21,21 +22,25 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 @contextmanager
-def training_run(args: argparse.Namespace, name: str) -> Iterator[Accelerator]:
-    """A run of this name, with `output_dir`, `report_to` and maybe `mixed_precision` in `args`."""
+def training_run(
+    name: str,
+    output_dir: Path,
+    report_to: str | None = None,
+    mixed_precision: str | None = None,
+    settings: Any = None,
+) -> Iterator[Accelerator]:
+    """A run of this name; a tracker, if one is named, is told the settings."""
     keep_freed_memory()
     # their bars would break ours, and a new head is no news
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    args.output_dir.mkdir(parents=True, exist_ok=True)
+    output_dir.mkdir(parents=True, exist_ok=True)
     accelerator = Accelerator(
-        mixed_precision=getattr(args, "mixed_precision", None),
-        log_with=args.report_to,
-        project_dir=args.output_dir,
+        mixed_precision=mixed_precision, log_with=report_to, project_dir=output_dir
     )
-    if args.report_to is not None:
-        settings = {name: str(value) for name, value in vars(args).items()}
-        accelerator.init_trackers(name, config=settings)
+    if report_to is not None:
+        config = {name: str(value) for name, value in vars(settings).items()} if settings else {}
+        accelerator.init_trackers(name, config=config)
     yield accelerator
     leave_together(accelerator)
 

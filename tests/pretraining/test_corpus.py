@@ -1,4 +1,4 @@
-"""Text by windows, packed streams as in bilm-tf, and streams that go on where others stood."""
+"""Text of files and datasets by blocks, packed streams as in bilm-tf, and how streams resume."""
 
 import gzip
 from collections import Counter
@@ -9,16 +9,12 @@ from datasets import Dataset
 
 from elmo_hf import WordVocabulary
 from elmo_hf.characters import BEGIN_SENTENCE, boundary_row, encode_word
-from elmo_hf.pretraining import corpus as lm_corpus
-from elmo_hf.pretraining.corpus import (
-    Corpus,
-    DatasetCorpus,
-    PackedStream,
-    encode_tokens,
-    find_files,
-    number_tokens,
-    size_of,
-)
+from elmo_hf.pretraining import corpus as corpus_module
+from elmo_hf.pretraining import streams as streams_module
+from elmo_hf.pretraining.batches import encode_tokens, number_tokens
+from elmo_hf.pretraining.corpus import Corpus, DatasetCorpus
+from elmo_hf.pretraining.streams import PackedStream
+from elmo_hf.text.files import find_files, size_of
 
 SENTENCES = [
     " ".join(f"w{number}.{word}" for word in range(number % 5 + 1)) for number in range(23)
@@ -26,9 +22,9 @@ SENTENCES = [
 
 
 @pytest.fixture(autouse=True)
-def small_windows(monkeypatch):
-    monkeypatch.setattr(lm_corpus, "LINES_IN_BLOCK", 4)
-    monkeypatch.setattr(lm_corpus, "BLOCKS_IN_WINDOW", 2)
+def small_piles(monkeypatch):
+    monkeypatch.setattr(corpus_module, "LINES_IN_BLOCK", 4)
+    monkeypatch.setattr(streams_module, "BLOCKS_IN_PILE", 2)
 
 
 @pytest.fixture
@@ -113,12 +109,12 @@ def test_distant_parts_of_the_text_are_read_together(files):
     corpus = Corpus(files)
     stream = PackedStream(corpus, 1, 1, seed=1)
     numbers = {sentence: number for number, sentence in enumerate(SENTENCES)}
-    windows = []
-    for number in range(3 * stream.windows_in_epoch):
-        (sentences,) = stream.hands(number)
-        windows.append(sorted(numbers[sentence.strip()] for sentence in sentences))
-    spans = [window[-1] - window[0] for window in windows if len(window) > 4]
-    assert max(spans) > 8 and len({tuple(window) for window in windows}) > len(windows) // 2
+    piles = []
+    for number in range(3 * stream.piles_in_epoch):
+        (sentences,) = stream.shares(number)
+        piles.append(sorted(numbers[sentence.strip()] for sentence in sentences))
+    spans = [pile[-1] - pile[0] for pile in piles if len(pile) > 4]
+    assert max(spans) > 8 and len({tuple(pile) for pile in piles}) > len(piles) // 2
 
 
 @pytest.mark.parametrize("num_rows", [1, 4, 40])
@@ -193,10 +189,10 @@ def test_bad_text_is_named_by_file_and_line(tmp_path):
         Corpus([tmp_path / "latin.txt"])
     whole = gzip.compress(b"".join(b"%d\n" % number for number in range(100_000)))
     (tmp_path / "cut.gz").write_bytes(whole[:-5000])
-    with pytest.raises(ValueError, match=r"cut.gz' is damaged or cut short after line \d{4,};"):
+    with pytest.raises(ValueError, match=r"cut.gz' is damaged or truncated after line \d{4,};"):
         Corpus([tmp_path / "cut.gz"])
     (tmp_path / "false.gz").write_bytes(b"no gzip\n")
-    with pytest.raises(ValueError, match="false.gz' is damaged or cut short after line 0"):
+    with pytest.raises(ValueError, match="false.gz' is damaged or truncated after line 0"):
         Corpus([tmp_path / "false.gz"])
     with pytest.raises(FileNotFoundError, match="There is no file"):
         find_files(tmp_path / "*.nothing")
@@ -234,35 +230,3 @@ def test_tokens_become_characters_and_numbers():
     assert ids[0, 2].tolist() == encode_word("cat", 16)
     assert torch.equal(ids[1, 0], ids[0, 1]) and (ids[1, 1:] == 0).all()
     assert number_tokens(tokens, 3, vocabulary).tolist() == [[0, 3, 2], [3, -100, -100]]
-
-
-def test_vocabulary_is_sorted_by_frequency():
-    counts = Counter({"b": 3, "a": 3, "rare": 1, "top": 9, "<S>": 50})
-    assert WordVocabulary.of_counts(counts).words[3:] == ["top", "a", "b", "rare"]
-    assert WordVocabulary.of_counts(counts, min_count=2).words[3:] == ["top", "a", "b"]
-    small = WordVocabulary.of_counts(counts, max_size=4)
-    assert small.words == ["<S>", "</S>", "<UNK>", "top"]
-    assert small.number("top") == 3 and small.number("rare") == small.unknown == 2
-
-
-@pytest.mark.parametrize("name", ["vocab.txt", "vocab.txt.gz"])
-def test_vocabulary_files(tmp_path, name):
-    """Like the published ones: the special words in another order, and a last line that is none."""
-    text = "</S>\n<S>\n<UNK>\nthe\n\xa0odd\n!!!MAXTERMID\n".encode()
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    vocabulary = WordVocabulary.load(path)
-    assert (vocabulary.begin, vocabulary.end, vocabulary.unknown) == (1, 0, 2)
-    assert vocabulary.words[3:] == ["the", "\xa0odd"]
-    vocabulary.save(tmp_path / "again.txt")
-    assert WordVocabulary.load(tmp_path / "again.txt").words == vocabulary.words
-
-
-def test_vocabulary_without_the_special_words(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("<S>\nthe\n")
-    with pytest.raises(ValueError, match="vocab.txt': The vocabulary has no line </S>, <UNK>"):
-        WordVocabulary.load(path)
-    path.write_bytes(b"<S>\n\xff\n")
-    with pytest.raises(ValueError, match="is not UTF-8"):
-        WordVocabulary.load(path)

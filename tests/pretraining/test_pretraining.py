@@ -9,7 +9,8 @@ from helpers.tiny import WIDTH, tiny_config, tokenize
 from transformers import AutoModelForPreTraining
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, WordVocabulary
-from elmo_hf.pretraining.corpus import encode_tokens, number_tokens
+from elmo_hf.pretraining import ElmoScorer
+from elmo_hf.pretraining.batches import encode_tokens, number_tokens
 from elmo_hf.word_vocabulary import BEGIN, END
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "dog", "barks", "a", "cat", "sleeps", "."]
@@ -50,7 +51,7 @@ def naive_log_probabilities(model, words):
 
 
 def test_scores_are_those_of_the_layers(model):
-    scores = model.score(SENTENCES, batch_size=3)
+    scores = ElmoScorer(model).score(SENTENCES, batch_size=3)
     assert len(scores) == len(SENTENCES)
     for words, score in zip(SENTENCES, scores, strict=True):
         forward, backward = naive_log_probabilities(model, words)
@@ -61,9 +62,9 @@ def test_scores_are_those_of_the_layers(model):
 
 
 def test_loss_of_sentences_is_the_mean_over_all_their_words(model):
-    input_ids, labels = model.encode(SENTENCES, model.vocabulary)
+    input_ids, labels = ElmoScorer(model).encode(SENTENCES)
     output = model(input_ids, labels=labels)
-    scores = model.score(SENTENCES)
+    scores = ElmoScorer(model).score(SENTENCES)
     for loss, part in ((output.loss_forward, "forward"), (output.loss_backward, "backward")):
         all_words = [value for score in scores for value in getattr(score, part)]
         assert loss.item() == pytest.approx(-np.mean(all_words), rel=1e-5)
@@ -71,9 +72,9 @@ def test_loss_of_sentences_is_the_mean_over_all_their_words(model):
 
 
 def test_logits_stand_at_the_words_they_are_of(model):
-    input_ids, labels = model.encode(SENTENCES, model.vocabulary)
+    input_ids, labels = ElmoScorer(model).encode(SENTENCES)
     output = model(input_ids)
-    for number, score in enumerate(model.score(SENTENCES)):
+    for number, score in enumerate(ElmoScorer(model).score(SENTENCES)):
         for logits, values in (
             (output.logits_forward, score.forward[:-1]),
             (output.logits_backward, score.backward[1:]),
@@ -104,7 +105,7 @@ def stream_inputs(sentences, vocabulary):
 
 
 def test_streams_give_the_loss_of_the_sentences_in_them(model):
-    input_ids, labels = model.encode(SENTENCES, model.vocabulary)
+    input_ids, labels = ElmoScorer(model).encode(SENTENCES)
     expected = model(input_ids, labels=labels)
     found = model(**stream_inputs(SENTENCES, model.vocabulary))
     for name in ("loss", "loss_forward", "loss_backward"):
@@ -194,8 +195,8 @@ def test_dropout_masks_every_token(model):
 
 def test_substitutes_are_the_best_words_of_both_directions(model):
     sentence = ["the", "dog", "barks"]
-    found = model.substitutes(sentence, k=3)
-    input_ids, _ = model.encode([sentence], model.vocabulary)
+    found = ElmoScorer(model).substitutes(sentence, k=3)
+    input_ids, _ = ElmoScorer(model).encode([sentence])
     output = model(input_ids)
     forward, backward = (
         logits[0].log_softmax(dim=-1) for logits in (output.logits_forward, output.logits_backward)
@@ -210,11 +211,35 @@ def test_substitutes_are_the_best_words_of_both_directions(model):
             assert substitute.backward == pytest.approx(backward[place, number].item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_scoring_leaves_the_model_in_its_mode(model, training):
+    """Dropout counts for nothing while scoring, also in the middle of training."""
+    model.dropout.p = 0.5
+    expected = ElmoScorer(model).score(SENTENCES)
+    scorer = ElmoScorer(model.train(training), device="cpu")
+    assert scorer.score(SENTENCES) == expected
+    assert len(scorer.substitutes(["the", "dog"])) == 2
+    assert all(module.training == training for module in model.modules())
+    assert all(weight.requires_grad for weight in model.parameters())
+
+
+def test_no_sentences_have_no_scores(model):
+    assert ElmoScorer(model).score([]) == [] and ElmoScorer(model).substitutes([]) == []
+
+
+def test_a_model_without_softmax_is_refused(tiny_model, tmp_path):
+    tiny_model.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="holds ElmoModel, without a softmax over words"):
+        ElmoScorer(tmp_path)
+
+
 def test_folder_keeps_words_and_weights(model, tmp_path):
     model.save_pretrained(tmp_path)
     again = ElmoForPreTraining.from_pretrained(tmp_path)
     assert again.vocabulary.words == WORDS
-    for old, new in zip(model.score(SENTENCES), again.score(SENTENCES), strict=True):
+    scores = [ElmoScorer(source).score(SENTENCES) for source in (model, again, tmp_path)]
+    assert scores[2] == scores[1]
+    for old, new in zip(*scores[:2], strict=True):
         np.testing.assert_allclose(new.forward, old.forward, rtol=1e-5)
     assert isinstance(AutoModelForPreTraining.from_pretrained(tmp_path), ElmoForPreTraining)
     alone = ElmoModel.from_pretrained(tmp_path)
@@ -227,7 +252,7 @@ def test_folder_keeps_words_and_weights(model, tmp_path):
 def test_without_words_there_is_a_sentence(model):
     model.vocabulary = None
     with pytest.raises(ValueError, match="has no vocabulary"):
-        model.score(SENTENCES)
+        ElmoScorer(model)
     with pytest.raises(ValueError, match="needs to know its words"):
         ElmoForPreTraining(tiny_config())
     with pytest.raises(ValueError, match="both `labels` and `labels_backward`"):

@@ -8,10 +8,11 @@ import h5py
 import pytest
 import torch
 from helpers.launch import assert_same_weights, run, run_killed
-from run_pretrain import WINDOWS_UNTIL_FRESH, start_afresh
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.conversion.export_hf_to_allennlp import export
+from elmo_hf.pretraining import ElmoScorer
+from elmo_hf.pretraining.training import WINDOWS_UNTIL_FRESH, start_afresh
 from elmo_hf.pretraining.weight_average import WeightAverage
 
 SCRIPT = "run_pretrain.py"
@@ -88,7 +89,7 @@ def test_run_leaves_a_model_figures_and_a_curve(trained):
     model = ElmoForPreTraining.from_pretrained(folder)
     assert len(model.vocabulary) == model.config.lm_vocab_size
     words = ["the", "dog", "sees", "the", "cat", "3", "."]
-    likely, odd = model.score([words, words[::-1]])
+    likely, odd = ElmoScorer(model).score([words, words[::-1]])
     assert likely.perplexity < odd.perplexity
     assert ElmoModel.from_pretrained(folder).config.hidden_size == 16
 
@@ -155,9 +156,9 @@ def test_weights_are_averaged_over_the_last_part_of_the_steps():
         average.update(step)
         none.update(step)
         if step % 10 == 0:
-            with average.in_place():
+            with average.applied():
                 seen.append(model.weight.item())
-            with none.in_place():
+            with none.applied():
                 assert model.weight.item() == step
     assert model.weight.item() == 4000
     # as long as an eighth of the steps is less than one update, the last weights
@@ -167,7 +168,7 @@ def test_weights_are_averaged_over_the_last_part_of_the_steps():
     saved = {name: [part.clone() for part in parts] for name, parts in average.state_dict().items()}
     again = WeightAverage(model, 0.125)
     again.load_state_dict(saved)
-    with again.in_place():
+    with again.applied():
         assert model.weight.item() == seen[-1]
 
 

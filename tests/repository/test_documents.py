@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from transformers.utils import logging
 
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoTokenizer, WordVocabulary
 from elmo_hf.cli import app
@@ -23,6 +24,15 @@ def snippets(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
 
 
+@pytest.fixture
+def restored_logging():
+    """A training run silences transformers."""
+    verbosity = logging.get_verbosity()
+    yield
+    logging.set_verbosity(verbosity)
+    logging.enable_progress_bar()
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -34,7 +44,9 @@ def snippets(page: Path, language: str) -> list[str]:
         "elmo_hf/bundled_model/README",
     ],
 )
-def test_snippets_print_what_their_comments_say(name, tmp_path, monkeypatch, capsys):
+def test_snippets_print_what_their_comments_say(
+    name, tmp_path, monkeypatch, capsys, restored_logging
+):
     """The model of the snippets is as wide as the original, but its inside is kept small."""
     monkeypatch.chdir(tmp_path)
     words = [*SPECIAL_WORDS, "The", "river", "bank", ".", "of", "a"]
@@ -45,6 +57,8 @@ def test_snippets_print_what_their_comments_say(name, tmp_path, monkeypatch, cap
     model.vocabulary = WordVocabulary(words)
     model.save_pretrained("my-elmo")
     ElmoTokenizer().save_pretrained("my-elmo")
+    for file in ("train.txt", "test.txt"):
+        Path(file).write_text("The bank of a river .\n" * 20)
     code = "\n".join(snippets(ROOT / f"{name}.md", "python"))
     capsys.readouterr()
     exec(compile(code, name, "exec"), {})

@@ -1,0 +1,81 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Tokens become what `ElmoForPreTraining` reads: character ids, and numbers of words to predict."""
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from elmo_hf.characters import (
+    BEGIN_SENTENCE,
+    DEFAULT_WIDTH,
+    END_SENTENCE,
+    boundary_row,
+    encode_word,
+)
+from elmo_hf.modeling_elmo import ElmoForPreTraining
+from elmo_hf.pretraining.streams import PackedStream
+from elmo_hf.word_vocabulary import BEGIN, END, WordVocabulary
+
+# holds any character id
+ROW_TYPE = np.dtype(np.int16)
+
+
+def encode_tokens(tokens: list[list[str]], steps: int, width: int = DEFAULT_WIDTH) -> torch.Tensor:
+    """Character ids (rows, steps, width) of a stream's tokens; zeros where a row has ended."""
+    # every distinct token has a number from 1 on, in the order of first occurrence; 0 is no token
+    numbers: dict[str, int] = {}
+    places = [[numbers.setdefault(token, len(numbers) + 1) for token in row] for row in tokens]
+    rows = [encode_token(token, width) for token in numbers]
+    table = np.frombuffer(bytes(ROW_TYPE.itemsize * width) + b"".join(rows), ROW_TYPE)
+    padded = [row + [0] * (steps - len(row)) for row in places]
+    return torch.from_numpy(table.reshape(-1, width)[np.array(padded)].astype(np.int64))
+
+
+# Bounded, because frequent words make up most of any text.
+@functools.lru_cache(maxsize=1 << 14)
+def encode_token(token: str, width: int) -> bytes:
+    """The character ids of one token; a word spelled like a boundary is one, as in bilm-tf."""
+    if token in (BEGIN, END):
+        row = boundary_row(BEGIN_SENTENCE if token == BEGIN else END_SENTENCE, width)
+    else:
+        row = encode_word(token, width)
+    return np.array(row, ROW_TYPE).tobytes()
+
+
+def number_tokens(tokens: list[list[str]], steps: int, vocabulary: WordVocabulary) -> torch.Tensor:
+    """Word numbers (rows, steps) of a stream's targets; -100 where a row has ended."""
+    rows = [[vocabulary.number(token) for token in row] for row in tokens]
+    return torch.tensor([row + [-100] * (steps - len(row)) for row in rows])
+
+
+def stream_batch(
+    forward: PackedStream, backward: PackedStream, vocabulary: WordVocabulary, width: int
+) -> dict[str, torch.Tensor]:
+    """The next inputs of `ElmoForPreTraining`."""
+    batch = {}
+    for stream, suffix in ((forward, ""), (backward, "_backward")):
+        inputs, targets = next(stream)
+        batch[f"input_ids{suffix}"] = encode_tokens(inputs, stream.steps, width)
+        batch[f"labels{suffix}"] = number_tokens(targets, stream.steps, vocabulary)
+    return batch
+
+
+def next_batch(
+    model: ElmoForPreTraining, streams: Sequence[PackedStream]
+) -> dict[str, torch.Tensor]:
+    """The next inputs of this model, on its device."""
+    forward, backward = streams
+    width = model.config.max_characters_per_token
+    batch = stream_batch(forward, backward, known_words(model), width)
+    return {name: part.to(model.device) for name, part in batch.items()}
+
+
+def known_words(model: ElmoForPreTraining) -> WordVocabulary:
+    """The words of the model's softmax; a model that does not know them is refused."""
+    if model.vocabulary is None:
+        raise ValueError(
+            "This model has no vocabulary: set `model.vocabulary = WordVocabulary.load(FILE)`."
+        )
+    return model.vocabulary

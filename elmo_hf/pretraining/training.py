@@ -1,0 +1,259 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Training of a biLM under accelerate, which resumes exactly after an interruption."""
+
+import math
+import time
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from tqdm.auto import tqdm
+
+from elmo_hf.modeling_elmo import ElmoForPreTraining, ElmoState
+from elmo_hf.pretraining.batches import known_words, next_batch
+from elmo_hf.pretraining.corpus import BlockCorpus
+from elmo_hf.pretraining.evaluation import evaluate, format_figures
+from elmo_hf.pretraining.settings import RECIPES, PretrainingSettings
+from elmo_hf.pretraining.streams import PackedStream
+from elmo_hf.pretraining.weight_average import WeightAverage
+from elmo_hf.training.checkpoints import Checkpoints, save_model
+
+# A row forgets its state once in so many windows. In bilm-tf rows never do, and then memory cells
+# may settle, early in training, at values that no fresh start ever reaches: with the state of its
+# training, such a model had a perplexity of 250, and from zeros one of 340.
+WINDOWS_UNTIL_FRESH = 50
+# steps between two reports of the training loss
+REPORTING_STEPS = 20
+
+
+def make_optimizer(
+    settings: PretrainingSettings, model: ElmoForPreTraining, device: torch.device
+) -> torch.optim.Optimizer:
+    # one pass over the weights; on other devices torch makes this choice itself
+    fused = True if device.type == "cpu" else None
+    rate = settings.highest_learning_rate
+    if settings.recipe == "bilm":
+        return torch.optim.Adagrad(
+            model.parameters(), lr=rate, initial_accumulator_value=1.0, fused=fused
+        )
+    matrices = [weight for weight in model.parameters() if weight.dim() > 1]
+    vectors = [weight for weight in model.parameters() if weight.dim() <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": settings.weight_decay},
+        {"params": vectors, "weight_decay": 0},
+    ]
+    return torch.optim.AdamW(groups, lr=rate, fused=fused)
+
+
+def learning_rate(settings: PretrainingSettings, step: int, num_steps: int) -> float:
+    """A function of the step alone, so that a resumed run has no schedule to restore."""
+    highest = settings.highest_learning_rate
+    if settings.recipe == "bilm":
+        return highest
+    warmup = min(settings.warmup_steps, num_steps // 10)
+    if step < warmup:
+        return highest * (step + 1) / warmup
+    progress = (step - warmup) / max(1, num_steps - warmup)
+    return highest * (0.5 + 0.25 * (1 + math.cos(math.pi * progress)))
+
+
+def start_afresh(state: ElmoState | None, step: int, rows: range) -> ElmoState | None:
+    """
+    The state with zeros for the rows whose turn it is. Turns depend on the numbers of rows among
+    those of all processes, so that it does not matter which process reads a row.
+    """
+    if state is None:
+        return None
+    fresh = [at for at, row in enumerate(rows) if (step + row) % WINDOWS_UNTIL_FRESH == 0]
+    for part in state.values():
+        part[fresh] = 0
+    return state
+
+
+class Progress:
+    """What a checkpoint holds besides weights, optimizer and random generators."""
+
+    def __init__(self, accelerator: Accelerator, streams: list[PackedStream]):
+        self.accelerator, self.streams = accelerator, streams
+        self.step = 0
+        self.seconds = 0.0
+        # the LSTMs' state after the last step, for the rows of this process
+        self.state: ElmoState | None = None
+        # the lowest validation perplexity
+        self.best: float | None = None
+        self.history: list[dict[str, Any]] = []
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of all rows of all processes."""
+        return {
+            "step": self.step,
+            "seconds": self.seconds,
+            "best": self.best,
+            "history": self.history,
+            "streams": [self._gather(stream.state_dict()) for stream in self.streams],
+            "state": self._gather(dict(self.state)) if self.state is not None else None,
+        }
+
+    def _gather(self, parts: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        device = self.accelerator.device
+        return {
+            name: self.accelerator.gather(part.to(device).contiguous()).cpu()
+            for name, part in parts.items()
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        self.step, self.seconds = saved["step"], saved["seconds"]
+        self.best, self.history = saved["best"], saved["history"]
+        for stream, state in zip(self.streams, saved["streams"], strict=True):
+            stream.load_state_dict(state)
+        if saved["state"] is not None:
+            rows, device = self.streams[0].rows, self.accelerator.device
+            own = {name: part[rows.start : rows.stop] for name, part in saved["state"].items()}
+            self.state = ElmoState(**{name: part.to(device) for name, part in own.items()})
+
+
+class Pretraining:
+    """
+    A training run: `resume`, `train` and `finish` in this order.
+
+        run = Pretraining(settings, accelerator, model, make_streams(...))
+
+    After `finish`, `model` is in `eval` mode and has the weights that were saved in `output_dir`.
+    """
+
+    def __init__(
+        self,
+        settings: PretrainingSettings,
+        accelerator: Accelerator,
+        model: ElmoForPreTraining,
+        streams: list[PackedStream],
+    ):
+        self.settings, self.accelerator, self.model = settings, accelerator, model
+        self.streams, self.corpus = streams, streams[0].corpus
+        self.is_main = accelerator.is_main_process
+        self.recipe = RECIPES[settings.recipe]
+        # the model as accelerate wraps it for several processes
+        self.wrapped_model, self.optimizer = accelerator.prepare(
+            model, make_optimizer(settings, model, accelerator.device)
+        )
+        words_per_step = streams[0].num_rows * settings.window_size
+        self.steps_per_epoch = math.ceil(self.corpus.num_predictions / words_per_step)
+        self.num_steps = (
+            settings.max_train_steps or settings.num_train_epochs * self.steps_per_epoch
+        )
+        # without the sentence boundaries
+        self.words_per_step = words_per_step * self.corpus.num_words / self.corpus.num_predictions
+        self.progress = Progress(accelerator, streams)
+        self.average = WeightAverage(model, self.recipe.averaged_part)
+        accelerator.register_for_checkpointing(self.progress, self.average)
+        self.checkpoints = Checkpoints(accelerator, settings.output_dir)
+        # losses since the last report
+        self.recent: list[torch.Tensor] = []
+
+    def resume(self) -> bool:
+        """Loads the last checkpoint in `output_dir`, if there is one."""
+        return self.checkpoints.resume()
+
+    def describe(self) -> str:
+        """What the run trains on how much text, in one line."""
+        negatives, step = self.model.num_negatives, self.progress.step
+        return (
+            f"{self.corpus.num_words:,} words in {self.corpus.num_sentences:,} sentences, "
+            f"{len(known_words(self.model)):,} in the vocabulary, "
+            f"{self.model.num_parameters():,} parameters; {self.num_steps:,} steps of "
+            f"{self.streams[0].num_rows} x {self.settings.window_size} words, "
+            + ("full softmax" if negatives is None else f"{negatives:,} negative samples")
+            + (f"; resuming from step {step:,}" if step else "")
+        )
+
+    def train(self, validation: BlockCorpus | None = None) -> None:
+        """Trains to the last step; with `validation`, the model of the best epoch is saved."""
+        progress, every = self.progress, self.settings.checkpointing_steps
+        with tqdm(
+            total=self.num_steps, initial=progress.step, unit="step", disable=not self.is_main
+        ) as bar:
+            while progress.step < self.num_steps:
+                started = time.perf_counter()
+                self.recent.append(self.train_step())
+                ends_epoch = (
+                    progress.step % self.steps_per_epoch == 0 or progress.step == self.num_steps
+                )
+                if len(self.recent) == REPORTING_STEPS or ends_epoch:
+                    self.report_loss(bar)
+                bar.update()
+                progress.seconds += time.perf_counter() - started
+                if ends_epoch and validation is not None:
+                    self.validate(validation, bar)
+                if progress.step % every == 0 or ends_epoch:
+                    self.checkpoints.save(progress.step)
+
+    def train_step(self) -> torch.Tensor:
+        """Reads one window of every row; returns the loss."""
+        progress = self.progress
+        self.wrapped_model.train()
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.settings, progress.step, self.num_steps)
+        state = start_afresh(progress.state, progress.step, self.streams[0].rows)
+        output = self.wrapped_model(**next_batch(self.model, self.streams), state=state)
+        # bilm-tf clips the gradients of a sum over the window
+        scale = self.settings.window_size if self.settings.recipe == "bilm" else 1
+        self.accelerator.backward(scale * output.loss)
+        self.accelerator.clip_grad_norm_(self.wrapped_model.parameters(), self.recipe.max_grad_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        progress.state = output.state.detach()
+        progress.step += 1
+        self.average.update(progress.step)
+        return output.loss.detach()
+
+    def report_loss(self, bar: tqdm) -> None:
+        progress = self.progress
+        loss = self.accelerator.reduce(torch.stack(self.recent).mean(), "mean").item()
+        self.recent.clear()
+        speed = progress.step * self.words_per_step / max(progress.seconds, 1e-9)
+        bar.set_postfix(sampled_loss=f"{loss:.3f}", words_per_s=f"{speed:.0f}")
+        self.accelerator.log({"train_loss_sampled": loss}, step=progress.step)
+        progress.history.append({"step": progress.step, "train_loss_sampled": loss})
+
+    def validate(self, corpus: BlockCorpus, bar: tqdm) -> None:
+        """Measures the averaged model, and saves it if it is the best so far."""
+        progress = self.progress
+        with self.average.applied():
+            figures = evaluate(self.accelerator, self.model, corpus, "validation")
+            perplexity = figures["validation_perplexity"]
+            is_best = progress.best is None or perplexity < progress.best
+            if is_best and self.is_main:
+                save_model(self.model, self.settings.output_dir)
+        progress.best = perplexity if is_best else progress.best
+        self.accelerator.log(figures, step=progress.step)
+        progress.history.append({"step": progress.step, **figures})
+        if self.is_main:
+            epoch = progress.step / self.steps_per_epoch
+            bar.write(f"epoch {epoch:.4g}: {format_figures(figures)}")
+
+    def finish(self, test: BlockCorpus | None = None) -> dict[str, float]:
+        """Keeps the best epoch, or without validation the last; returns the figures of the run."""
+        progress, folder = self.progress, self.settings.output_dir
+        if progress.best is None:
+            self.average.copy_to_model()
+            if self.is_main:
+                save_model(self.model, folder)
+        else:
+            self.accelerator.wait_for_everyone()
+            best = ElmoForPreTraining.from_pretrained(folder)
+            self.model.load_state_dict(best.state_dict())
+        words = progress.step * self.words_per_step
+        figures = {
+            "train_steps": progress.step,
+            "train_words": round(words),
+            "train_seconds": progress.seconds,
+            "train_words_per_second": words / progress.seconds,
+        }
+        if progress.best is not None:
+            figures["validation_perplexity"] = progress.best
+        if test is not None:
+            figures |= evaluate(self.accelerator, self.model, test, "test")
+            perplexity = {"test_perplexity": figures["test_perplexity"]}
+            self.accelerator.log(perplexity, step=progress.step)
+        self.model.eval()
+        return figures
