@@ -12,7 +12,7 @@ from elmo_hf.characters import NO_WORD, encode_word
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.embedding.embedder import evaluating
 from elmo_hf.hub.bundled import find_model
-from elmo_hf.modeling_elmo import ElmoForPreTraining, align, predictions
+from elmo_hf.language_model_elmo import ElmoForPreTraining, align, predictions
 from elmo_hf.pretraining.batches import known_words
 from elmo_hf.softmax_elmo import LOGITS_AT_ONCE
 from elmo_hf.word_vocabulary import SPECIAL_WORDS
