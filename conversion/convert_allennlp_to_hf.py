@@ -1,7 +1,7 @@
 """Convert a published ELMo (bilm-tf / AllenNLP hdf5 and options.json) to a Hugging Face folder.
 
     python conversion/convert_allennlp_to_hf.py \
-        --options_file options.json --weight_file weights.hdf5 --output_dir my-elmo
+        --options-file options.json --weight-file weights.hdf5 --output-dir my-elmo
 
 The order is: read, map, load strictly, compare with the numpy reference, and only then write. The
 weights keep the licence they were published under; the model card names the files and their hashes.
@@ -9,26 +9,25 @@ weights keep the licence they were published under; the model card names the fil
 
 import hashlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 import typer
+from huggingface_hub.errors import StrictDataclassError
+from torch import nn
 
 import elmo_hf
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoTokenizer
-from elmo_hf.conversion import reference_elmo
-from elmo_hf.conversion.key_map import rule_for_key, rule_for_name
+from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_key, rule_for_name
 from elmo_hf.conversion.options_map import check_options, config_from_options
-from elmo_hf.conversion.source import Named, Source, open_source, read_options
+from elmo_hf.conversion.source import Source, open_source, read_options
+from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, read_array
-from elmo_hf.hub.cards import model_card
+from elmo_hf.hub.cards import converted_card
+from elmo_hf.system.command import single_command
 from elmo_hf.system.writing import new_folder, refuse_existing
 from elmo_hf.word_vocabulary import WordVocabulary
-
-# max|a - b| / max|b| over a layer, float32 against the reference's float64
-TOLERANCE = 1e-4
-PROBE = [["The", "quick", "brown", "fox", "jumps", "."], ["naïve", "Straße", "x" * 60]]
 
 
 def convert(
@@ -39,24 +38,24 @@ def convert(
         ),
     ] = None,
     options_file: Annotated[
-        Path | None, typer.Option("--options_file", help="The model's options.json.")
+        Path | None, typer.Option("--options-file", help="The model's options.json.")
     ] = None,
     weight_file: Annotated[
-        Path | None, typer.Option("--weight_file", help="The model's hdf5 weights.")
+        Path | None, typer.Option("--weight-file", help="The model's hdf5 weights.")
     ] = None,
     softmax_weight_file: Annotated[
         Path | None,
         typer.Option(
-            "--softmax_weight_file",
-            help="The language model's softmax, if it is in a file of its own.",
+            "--softmax-weight-file",
+            help="The language model's softmax, if it is in a separate file.",
         ),
     ] = None,
     vocab_file: Annotated[
         Path | None,
-        typer.Option("--vocab_file", help="The words of the softmax, one a line."),
+        typer.Option("--vocab-file", help="The words of the softmax, one per line."),
     ] = None,
     output_dir: Annotated[
-        Path, typer.Option("--output_dir", help="The folder to make; `from_pretrained` loads it.")
+        Path, typer.Option("--output-dir", help="The folder to write; `from_pretrained` loads it.")
     ] = Path("elmo"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the output folder if it exists.")
@@ -69,27 +68,34 @@ def convert(
     `ElmoModel` too; without one it holds an `ElmoModel`.
     """
     refuse_existing(output_dir, overwrite)
-    named = Named(options_file, weight_file, softmax_weight_file, vocab_file)
-    with open_source(source, named) as files:
+    named = {
+        "options_file": options_file,
+        "weight_file": weight_file,
+        "softmax_weight_file": softmax_weight_file,
+        "vocab_file": vocab_file,
+    }
+    with open_source(source, **named) as files:
         model, error = load_converted(files)
         language_model = load_language_model(model, files)
     with new_folder(output_dir, overwrite) as folder:
         (language_model or model).save_pretrained(folder)
         tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
         tokenizer.save_pretrained(folder)
-        (folder / "README.md").write_text(model_card(model, error), encoding="utf-8")
+        (folder / "README.md").write_text(converted_card(model, error), encoding="utf-8")
     parameters = (language_model or model).num_parameters()
     print(f"{parameters:,} parameters, largest relative error {error:.1e}, saved in {output_dir}")
 
 
 def load_converted(files: Source) -> tuple[ElmoModel, float]:
-    """The model of two files, and its largest relative error against the reference."""
+    """The biLM of two files, and its largest relative error against the reference."""
     options = read_options(files.options_file)
     with open_weights(files.weight_file) as datasets:
         config = make_config(options, datasets)
-        check_datasets(config, datasets)
+        with torch.device("meta"):
+            bilm = ElmoModel(config, add_scalar_mix=False)
+        check_datasets(BILM, bilm, datasets)
         config.provenance = provenance(files)
-        # before the model is loaded, so that the two never take memory at the same time
+        # before the weights are loaded, so that the two never take memory at the same time
         expected = reference_layers(options, datasets)
         model = load_model(config, datasets)
     error = largest_error(model, expected)
@@ -109,26 +115,34 @@ def make_config(options: dict, datasets: dict) -> ElmoConfig:
     keywords["use_cell_projection"] = any(key.endswith("/W_P_0") for key in datasets)
     try:
         return ElmoConfig(**keywords)
-    except Exception as error:
-        # a strict dataclass wraps the sentence that names the value
+    except StrictDataclassError as error:
+        # it wraps the sentence that names the value
         raise ValueError(f"The options are not usable: {error.__cause__ or error}") from error
 
 
-def check_datasets(config: ElmoConfig, datasets: dict) -> None:
-    """Refuse datasets that are unknown, missing or of a wrong shape, by name."""
+def datasets_of(part: str, datasets: dict[str, Any]) -> dict[str, Any]:
+    """The datasets of the biLM or those of the softmax."""
+    return {
+        key: dataset
+        for key, dataset in datasets.items()
+        if rule_for_key(key).names[0].startswith(part)
+    }
+
+
+def check_datasets(part: str, module: nn.Module, datasets: dict[str, Any]) -> None:
+    """Refuse datasets that are unknown, missing or of a wrong shape for a module, by name."""
     expected = {}
-    for name, shape in parameter_shapes(config).items():
-        rule = rule_for_name(name)
-        # a kernel's two halves have the same shape, so one stands for both
-        parts = [np.broadcast_to(np.float32(0), shape)] * len(rule.names)
-        expected[rule.key] = rule.operation.to_array(*parts).shape
-    for key, dataset in datasets.items():
-        rule = rule_for_key(key)
+    for name, parameter in module.state_dict().items():
+        rule = rule_for_name(part + name)
+        # both halves of a kernel have the same shape
+        halves = [np.broadcast_to(np.float32(0), tuple(parameter.shape))] * len(rule.names)
+        expected[rule.key] = rule.operation.to_array(*halves).shape
+    for key, dataset in datasets_of(part, datasets).items():
         shapes = {expected.get(key)}
         if key == "char_embed":
             # some files already hold the row of the padding word
-            shapes.add((262, config.char_embedding_size))
-        if rule.names and dataset.shape not in shapes:
+            shapes.add((262, *expected[key][1:]))
+        if dataset.shape not in shapes:
             raise ValueError(
                 f"The dataset {key!r} has shape {dataset.shape} where the options ask for "
                 f"{expected.get(key, 'none')}."
@@ -138,86 +152,56 @@ def check_datasets(config: ElmoConfig, datasets: dict) -> None:
         raise ValueError(f"The weights lack the datasets {', '.join(missing)}.")
 
 
-def parameter_shapes(config: ElmoConfig) -> dict[str, tuple[int, ...]]:
-    """The biLM's parameters; the mixes belong to a task and no biLM file has them."""
-    with torch.device("meta"):
-        state = ElmoModel(config, add_scalar_mix=False).state_dict()
-    return {name: tuple(tensor.shape) for name, tensor in state.items()}
+def read_parameters(part: str, datasets: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The parameters of the biLM or the softmax, under their names in it."""
+    tensors = {}
+    for key, dataset in datasets_of(part, datasets).items():
+        rule = rule_for_key(key)
+        arrays = rule.operation.to_parameters(read_array(key, dataset))
+        for name, array in zip(rule.names, arrays, strict=True):
+            tensors[name.removeprefix(part)] = torch.from_numpy(np.ascontiguousarray(array))
+    return tensors
 
 
-def load_model(config: ElmoConfig, datasets: dict) -> ElmoModel:
-    """An `ElmoModel` with the weights of checked datasets; its mixes start out even."""
+def load_model(config: ElmoConfig, datasets: dict[str, Any]) -> ElmoModel:
+    """A biLM with the weights of checked datasets; its mixes weight all layers alike."""
     with torch.device("meta"):
         model = ElmoModel(config)
-    tensors = {}
-    for key, dataset in datasets.items():
-        rule = rule_for_key(key)
-        if rule.names:
-            arrays = rule.operation.to_parameters(read_array(key, dataset))
-            for name, array in zip(rule.names, arrays, strict=True):
-                tensors[name] = torch.from_numpy(np.ascontiguousarray(array))
-    for number, mix in enumerate(model.mixes.to_empty(device="cpu")):
-        model._init_weights(mix)
-        tensors |= {f"mixes.{number}.{name}": part for name, part in mix.state_dict().items()}
-    model.load_state_dict(tensors, strict=True, assign=True)
+    for name, parameter in model.mixes.to_empty(device="cpu").named_parameters():
+        nn.init.constant_(parameter, 1.0 if name.endswith(".gamma") else 0.0)
+    mixes = {f"mixes.{name}": part for name, part in model.mixes.state_dict().items()}
+    model.load_state_dict(read_parameters(BILM, datasets) | mixes, strict=True, assign=True)
     return model.eval()
 
 
 def load_language_model(model: ElmoModel, files: Source) -> ElmoForPreTraining | None:
-    """The biLM with its softmax, from a file of its own or the main one; None without one."""
+    """The biLM with its softmax, from a separate file or the main one; None without one."""
     vocabulary = None if files.vocab_file is None else WordVocabulary.load(files.vocab_file)
     with open_weights(files.softmax_weight_file or files.weight_file) as datasets:
-        if not {"softmax/W", "softmax/b"} <= datasets.keys():
+        softmax = datasets_of(SOFTMAX, datasets)
+        if not softmax:
             if files.softmax_weight_file is not None:
-                raise ValueError(
-                    f"{str(files.softmax_weight_file)!r} holds no softmax/W, softmax/b."
-                )
+                raise ValueError(f"{str(files.softmax_weight_file)!r} holds no softmax datasets.")
             return None
-        weight, bias = (read_array(key, datasets[key]) for key in ("softmax/W", "softmax/b"))
-    if weight.shape != (len(bias), model.config.projection_size):
-        raise ValueError(
-            f"The softmax has shapes {weight.shape} and {bias.shape} where the model needs "
-            f"(words, {model.config.projection_size}) and (words,)."
-        )
-    if vocabulary is not None and len(vocabulary) != len(bias):
-        raise ValueError(
-            f"The vocabulary has {len(vocabulary):,} words but the softmax {len(bias):,}."
-        )
-    words = {"lm_vocab_size": len(bias)} if vocabulary is None else vocabulary.config_fields()
-    config = ElmoConfig.from_dict({**model.config.to_dict(), **words})
-    with torch.device("meta"):
-        language_model = ElmoForPreTraining(config)
-    tensors = {
-        f"elmo.{name}": part
-        for name, part in model.state_dict().items()
-        # a language model has no use for a task's mix
-        if not name.startswith("mixes.")
-    }
-    tensors |= {"softmax.weight": torch.from_numpy(weight), "softmax.bias": torch.from_numpy(bias)}
-    language_model.load_state_dict(tensors, strict=True, assign=True)
+        count = max((size for part in softmax.values() for size in part.shape[:1]), default=1)
+        if vocabulary is not None and len(vocabulary) != count:
+            raise ValueError(
+                f"The vocabulary has {len(vocabulary):,} words but the softmax has {count:,}."
+            )
+        words = {"lm_vocab_size": count} if vocabulary is None else vocabulary.config_fields()
+        with torch.device("meta"):
+            language_model = ElmoForPreTraining(
+                ElmoConfig.from_dict({**model.config.to_dict(), **words})
+            )
+        check_datasets(SOFTMAX, language_model.softmax, datasets)
+        parameters = read_parameters(SOFTMAX, datasets)
+    language_model.softmax.load_state_dict(parameters, strict=True, assign=True)
+    # without the mixes, which only a task needs
+    bilm = model.state_dict()
+    shared = {name: bilm[name] for name in language_model.elmo.state_dict()}
+    language_model.elmo.load_state_dict(shared, strict=True, assign=True)
     language_model.vocabulary = vocabulary
     return language_model.eval()
-
-
-def reference_layers(options: dict, datasets: dict) -> list[np.ndarray]:
-    """What the numpy reference makes of the probe, (layers, words, hidden_size) a sentence."""
-    return [reference_elmo.run(datasets, options, words)[0] for words in PROBE]
-
-
-def largest_error(model: ElmoModel, expected: list[np.ndarray]) -> float:
-    """max|a - b| / max|b| between the model and the reference, over all layers of the probe."""
-    tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
-    worst = 0.0
-    for words, truths in zip(PROBE, expected, strict=True):
-        batch = tokenizer([words], is_split_into_words=True, return_tensors="pt")
-        with torch.inference_mode():
-            layers = model(**batch, output_hidden_states=True).hidden_states
-        for layer, truth in zip(layers, truths, strict=True):
-            # a layer of nothing but zeros has no scale of its own
-            error = np.abs(layer[0].numpy() - truth).max() / (np.abs(truth).max() or 1.0)
-            # a comparison with NaN must not pass as small
-            worst = max(worst, float(error)) if np.isfinite(error) else float("inf")
-    return worst
 
 
 def provenance(files: Source) -> dict[str, str]:
@@ -237,6 +221,4 @@ def sha256(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    from elmo_hf.cli import run
-
-    run(lambda: typer.run(convert))
+    single_command(convert)()

@@ -1,7 +1,9 @@
 """Write an ELMo folder back as `model.hdf5` and `options.json`, for AllenNLP and simple_elmo.
 
-The way back through the same table as the conversion: convert and export return every dataset byte
-for byte, except the forget gate's bias, which loses a rounding of the last bit to TensorFlow's 1.
+    python conversion/export_hf_to_allennlp.py --model my-elmo --output-dir my-hdf5
+
+The same table as in the conversion, read backwards: convert and export return every dataset byte
+for byte, except the forget gate's bias, which may lose its last bit to the 1 that TensorFlow adds.
 """
 
 import json
@@ -10,21 +12,23 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import torch
 import typer
 
-from elmo_hf import ElmoForPreTraining, ElmoModel
-from elmo_hf.conversion.convert_allennlp_to_hf import TOLERANCE, largest_error, reference_layers
-from elmo_hf.conversion.key_map import rule_for_name
+from elmo_hf import ElmoForPreTraining
+from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
-from elmo_hf.conversion.source import load_elmo
+from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, write_weights
+from elmo_hf.hub.bundled import BUNDLED, find_model, load_elmo
+from elmo_hf.system.command import single_command
 from elmo_hf.system.writing import new_folder, refuse_existing
 
 
 def export(
-    model: Annotated[str, typer.Argument(help="An ELMo folder or Hub repository.")],
+    model: Annotated[str, typer.Option("--model", help="An ELMo folder or Hub name.")] = BUNDLED,
     output_dir: Annotated[
-        Path, typer.Option("--output_dir", help="The folder for model.hdf5 and options.json.")
+        Path, typer.Option("--output-dir", help="The folder for model.hdf5 and options.json.")
     ] = Path("elmo-hdf5"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the output folder if it exists.")
@@ -37,35 +41,43 @@ def export(
     with new_folder(output_dir, overwrite) as folder:
         text = json.dumps(options, indent=2) + "\n"
         (folder / "options.json").write_text(text, encoding="utf-8")
-        write_weights(folder / "model.hdf5", exported_arrays(loaded))
+        # AllenNLP keeps a task's mix with the task
+        bilm = {
+            name: part
+            for name, part in loaded.state_dict().items()
+            if not name.startswith("mixes.")
+        }
+        write_weights(folder / "model.hdf5", exported_arrays(BILM, bilm))
         with open_weights(folder / "model.hdf5") as datasets:
             error = largest_error(loaded, reference_layers(options, datasets))
         if not error <= TOLERANCE:
             raise ValueError(f"The exported weights differ from the model by {error:.1e}.")
         if "ElmoForPreTraining" in (loaded.config.architectures or []):
-            write_softmax(ElmoForPreTraining.from_pretrained(model), folder)
+            write_softmax(ElmoForPreTraining.from_pretrained(find_model(model)), folder)
     print(f"largest relative error {error:.1e}, saved in {output_dir}")
 
 
-def exported_arrays(model: ElmoModel) -> Iterator[tuple[str, np.ndarray]]:
-    """All datasets of the hdf5 layout, one at a time."""
-    state = model.state_dict()
+def exported_arrays(
+    part: str, parameters: dict[str, torch.Tensor]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """All datasets of the biLM or the softmax, one at a time."""
     done = set()
-    for name in state:
-        # AllenNLP keeps a task's mix with the task
-        if name.startswith("mixes."):
-            continue
-        rule = rule_for_name(name)
+    for name in parameters:
+        rule = rule_for_name(part + name)
         if rule.key not in done:
             done.add(rule.key)
-            arrays = [state[part].float().numpy() for part in rule.names]
+            tensors = [parameters[other.removeprefix(part)] for other in rule.names]
+            arrays = [tensor.float().numpy() for tensor in tensors]
             yield rule.key, np.ascontiguousarray(rule.operation.to_array(*arrays))
 
 
 def write_softmax(model: ElmoForPreTraining, folder: Path) -> None:
-    """The language model's own part: a second hdf5, as AllenNLP published it, and its words."""
-    parts = {"softmax/W": model.softmax.weight, "softmax/b": model.softmax.bias}
-    arrays = ((key, part.detach().float().numpy()) for key, part in parts.items())
+    """The language model's softmax in a second hdf5, as AllenNLP published it, and its words."""
+    arrays = exported_arrays(SOFTMAX, model.softmax.state_dict())
     write_weights(folder / "softmax_weights.hdf5", arrays)
     if model.vocabulary is not None:
         model.vocabulary.save(folder / "vocab.txt")
+
+
+if __name__ == "__main__":
+    single_command(export)()

@@ -1,7 +1,8 @@
-"""The table: which dataset of the hdf5 layout is which parameter of `ElmoModel`, both ways.
+"""The table: which dataset of the hdf5 layout is which parameter, both ways.
 
-Names only; how the arrays change is in `tensor_ops`. The table is total: a dataset matches exactly
-one row or is an error, and a row without parameters is known and dropped on purpose.
+Parameters have their names in `ElmoForPreTraining`: those of the biLM begin with `elmo.`, those of
+the language model's softmax with `softmax.`. Names only; how the arrays change is in `tensor_ops`.
+The table is total: a dataset or parameter matches exactly one row or is an error.
 """
 
 import re
@@ -17,7 +18,8 @@ from elmo_hf.conversion.tensor_ops import (
     Operation,
 )
 
-# what the placeholders of the table stand for, on the hdf5 side and on ours
+BILM, SOFTMAX = "elmo.", "softmax."
+# the meaning of the table's placeholders, on the hdf5 side and on ours
 DIRECTIONS = {"0": "forward", "1": "backward"}
 PLACEHOLDERS = {"{n}": r"(?P<n>\d+)", "{d}": r"(?P<d>forward|backward|[01])"}
 
@@ -28,8 +30,8 @@ class Rule(NamedTuple):
     operation: Operation
 
 
-ENCODER = "token_encoder"
-CELL = "layers.{n}.{d}_cell"
+ENCODER = f"{BILM}token_encoder"
+CELL = f"{BILM}layers.{{n}}.{{d}}_cell"
 TF_CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{n}/LSTMCell"
 
 RULES = [
@@ -50,9 +52,8 @@ RULES = [
     ),
     Rule(f"{TF_CELL}/B", (f"{CELL}.input_linear.bias",), LSTM_BIAS),
     Rule(f"{TF_CELL}/W_P_0", (f"{CELL}.projection.weight",), TRANSPOSE),
-    # the language model's softmax; an `ElmoModel` has none
-    Rule("softmax/W", (), KEEP),
-    Rule("softmax/b", (), KEEP),
+    Rule("softmax/W", (f"{SOFTMAX}weight",), KEEP),
+    Rule("softmax/b", (f"{SOFTMAX}bias",), KEEP),
 ]
 
 
@@ -65,7 +66,7 @@ def _match(template: str, text: str) -> dict[str, str] | None:
 
 
 def rule_for_key(key: str) -> Rule:
-    """The row of a dataset, its names filled in."""
+    """The row of a dataset, with its names filled in."""
     for rule in RULES:
         values = _match(rule.key, key)
         if values is not None:
@@ -77,7 +78,7 @@ def rule_for_key(key: str) -> Rule:
 
 
 def rule_for_name(name: str) -> Rule:
-    """The row of a parameter, its key and all its names filled in."""
+    """The row of a parameter, with its key and all its names filled in."""
     for rule in RULES:
         for template in rule.names:
             values = _match(template, name)

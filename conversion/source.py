@@ -1,4 +1,4 @@
-"""Where published weights lie: two files, a folder, an NLPL zip or a Hub repository.
+"""Where published weights are: two files, a folder, an NLPL zip or a Hub repository.
 
 Finds `options.json` and the hdf5 under the names in use, and names the formats it cannot read.
 """
@@ -6,16 +6,13 @@ Finds `options.json` and the hdf5 under the names in use, and names the formats 
 import fnmatch
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from elmo_hf import ElmoModel
-from elmo_hf.hub.bundled import find_model
-
-# files that give another format away, and what to call it
+# files that reveal another format, and its name
 OTHER_FORMATS = {
     "token_embedder.pkl": "ELMoForManyLangs",
     "encoder.pkl": "ELMoForManyLangs",
@@ -30,7 +27,7 @@ WANTED = ("*options*.json", "*.hdf5", "*vocab*.txt*")
 
 
 class Source(NamedTuple):
-    """The files of a model; the last two only a language model has."""
+    """The files of a model; only a language model has the last two."""
 
     options_file: Path
     weight_file: Path
@@ -38,23 +35,15 @@ class Source(NamedTuple):
     vocab_file: Path | None = None
 
 
-class Named(NamedTuple):
-    """The files that a user has named."""
-
-    options_file: Path | None = None
-    weight_file: Path | None = None
-    softmax_weight_file: Path | None = None
-    vocab_file: Path | None = None
-
-
 @contextmanager
-def open_source(source: str | None, named: Named) -> Iterator[Source]:
-    """The files, for as long as the context lasts (a zip is unpacked for that long)."""
+def open_source(source: str | None, **named: Path | None) -> Iterator[Source]:
+    """
+    The files, for as long as the context lasts (a zip is unpacked for that long).
+
+    `source` is a folder, a zip or a repository in which they are searched; `named` gives files by
+    the fields of `Source`, instead of it or to choose among several.
+    """
     if source is None:
-        if named.options_file is None or named.weight_file is None:
-            raise ValueError(
-                "Give a folder, zip or Hub repository, or both --options_file and --weight_file."
-            )
         yield _checked(named)
         return
     path = Path(source)
@@ -70,25 +59,31 @@ def open_source(source: str | None, named: Named) -> Iterator[Source]:
         raise FileNotFoundError(f"There is no folder, zip file or Hub repository {source!r}.")
 
 
-def _checked(named: Named) -> Source:
-    for file in named:
+def _checked(files: Mapping[str, Path | None]) -> Source:
+    options, weights = files.get("options_file"), files.get("weight_file")
+    if options is None or weights is None:
+        raise ValueError(
+            "Give a folder, zip or Hub repository, or both --options-file and --weight-file."
+        )
+    for file in files.values():
         if file is not None and not file.is_file():
             raise FileNotFoundError(f"There is no file {str(file)!r}.")
-    for file in (named.options_file, named.weight_file):
-        _refuse_other_formats(str(file), [cast(Path, file).name])
-    return Source(*cast(tuple, named))
+    for file in (options, weights):
+        _refuse_other_formats(str(file), [file.name])
+    return Source(options, weights, files.get("softmax_weight_file"), files.get("vocab_file"))
 
 
-def _complete(found: dict[str, list[Path]], named: Named) -> Source:
-    """One file of each kind: what was named, else the only one found."""
+def _complete(found: dict[str, list[Path]], named: Mapping[str, Path | None]) -> Source:
+    """One file of each kind: the named one, or else the only one found."""
     chosen = {}
     for kind, candidates in found.items():
-        file = getattr(named, kind)
+        file = named.get(kind)
         if file is None and len(candidates) > 1:
             names = ", ".join(candidate.name for candidate in candidates)
-            raise ValueError(f"There are several candidates ({names}); choose one with --{kind}.")
+            option = f"--{kind.replace('_', '-')}"
+            raise ValueError(f"There are several candidates ({names}); choose one with {option}.")
         chosen[kind] = file or next(iter(candidates), None)
-    return _checked(Named(**chosen))
+    return _checked(chosen)
 
 
 def _search(folder: Path, source: str) -> dict[str, list[Path]]:
@@ -115,8 +110,8 @@ def _refuse_other_formats(source: str, names: list[str]) -> None:
     for pattern, format_name in OTHER_FORMATS.items():
         if fnmatch.filter(names, pattern):
             raise ValueError(
-                f"{source!r} is in the {format_name} format, not in the bilm hdf5 layout that is "
-                "read."
+                f"{source!r} is in the {format_name} format; only the bilm hdf5 layout can be "
+                "converted."
             )
 
 
@@ -124,8 +119,8 @@ def _unzip(path: Path, folder: Path) -> None:
     _refuse_other_formats(str(path), [path.name])
     if not zipfile.is_zipfile(path):
         raise ValueError(
-            f"{str(path)!r} is neither a folder nor a zip; for single files use --options_file and "
-            "--weight_file."
+            f"{str(path)!r} is neither a folder nor a zip; for single files use --options-file and "
+            "--weight-file."
         )
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
@@ -145,17 +140,7 @@ def _download(repository: str) -> Path:
     except (HfHubHTTPError, LocalEntryNotFoundError) as error:
         first = str(error).strip().splitlines()[0]
         raise FileNotFoundError(
-            f"There is no local file {repository!r}, and the Hub did not give it: {first}"
-        ) from error
-
-
-def load_elmo(model: str) -> ElmoModel:
-    """The biLM of a folder or Hub repository, whatever head it was saved with."""
-    try:
-        return ElmoModel.from_pretrained(find_model(model)).eval()
-    except OSError as error:
-        raise OSError(
-            f"{model!r} is no ELMo folder, and the Hub did not give it: {error}"
+            f"There is no local file {repository!r}, and the Hub could not provide it: {first}"
         ) from error
 
 

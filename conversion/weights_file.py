@@ -1,29 +1,19 @@
-"""Reading and writing the hdf5 file. The only module of the conversion that knows h5py."""
+"""Reading and writing hdf5 files. The only module of the conversion that knows h5py."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-
-def import_h5py() -> ModuleType:
-    """h5py is an extra: the package works without it until something is to be converted."""
-    try:
-        import h5py
-    except ImportError as error:
-        raise ImportError(
-            "Converting needs h5py, which is not installed: pip install h5py"
-        ) from error
-    return h5py
+from elmo_hf.extras import require
 
 
 @contextmanager
 def open_weights(path: Path) -> Iterator[dict[str, Any]]:
     """All datasets of a bilm hdf5 file by name; each is read only when it is used."""
-    h5py = import_h5py()
+    h5py = require("h5py", "Reading hdf5 weights")
     try:
         file = h5py.File(path, "r")
     except OSError as error:
@@ -58,6 +48,6 @@ def read_array(key: str, dataset: Any) -> np.ndarray:
 
 
 def write_weights(path: Path, arrays: Iterable[tuple[str, np.ndarray]]) -> None:
-    with import_h5py().File(path, "w") as file:
+    with require("h5py", "Writing hdf5 weights").File(path, "w") as file:
         for key, array in arrays:
             file[key] = array

@@ -2,7 +2,7 @@
 
     python examples/embed_sentences.py [--model_name_or_path my-elmo]
 
-The token layer sees the word alone, so there its two vectors are the same (cosine 1). The biLSTM
+The token layer reads the word alone, so its two vectors are the same there (cosine 1). The biLSTM
 layers read the sentence around it and tell the two uses apart.
 """
 
@@ -11,7 +11,7 @@ import argparse
 import torch
 
 from elmo_hf import ElmoModel, ElmoTokenizer
-from elmo_hf.hub.bundled import BUNDLED, find_model
+from elmo_hf.hub import BUNDLED, find_model
 
 SENTENCES = [
     "They sat on the green bank of the river .",
@@ -24,8 +24,8 @@ def main():
     parser.add_argument(
         "--model_name_or_path", type=find_model, default=BUNDLED, help="an ELMo folder or Hub name"
     )
-    parser.add_argument("--word", default="bank", help="a word that stands in both sentences")
-    parser.add_argument("--sentences", nargs=2, default=SENTENCES, help="tokens between spaces")
+    parser.add_argument("--word", default="bank", help="a word of both sentences")
+    parser.add_argument("--sentences", nargs=2, default=SENTENCES, help="words separated by spaces")
     args = parser.parse_args()
 
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
@@ -37,7 +37,7 @@ def main():
     places = []
     for sentence in args.sentences:
         if args.word not in sentence.split():
-            parser.error(f"the word {args.word!r} does not stand in {sentence!r}")
+            parser.error(f"the word {args.word!r} is not in {sentence!r}")
         places.append(sentence.split().index(args.word))
     print("input_ids", tuple(batch["input_ids"].shape))
     for number, layer in enumerate(output.hidden_states):

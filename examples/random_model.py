@@ -1,8 +1,8 @@
-"""Make an ELMo with random weights, in the shape of the carried one: what has reading taught it?
+"""Make an ELMo with random weights in the shape of the bundled model, to see what training adds.
 
     python examples/random_model.py --output_dir outputs/untrained
 
-A tagger on it shows what a head learns from spelling and a random network alone.
+A tagger on it shows what a head learns from spelling and an untrained network alone.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer, bundled_model
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output_dir", type=Path, required=True, help="the folder to write")
-    parser.add_argument("--seed", type=int, default=0, help="of the random weights")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random weights")
     args = parser.parse_args()
     torch.manual_seed(args.seed)
     ElmoModel(ElmoConfig.from_pretrained(bundled_model())).save_pretrained(args.output_dir)

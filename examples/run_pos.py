@@ -26,8 +26,8 @@ from tqdm.auto import tqdm
 
 from elmo_hf import ElmoConfig, ElmoForTokenClassification, ElmoTokenizer
 from elmo_hf.cli import run
+from elmo_hf.hub.cards import tagger_card
 from elmo_hf.hub.publish import publish
-from elmo_hf.hub.tagger_card import write_card
 from elmo_hf.tagging.batches import Batches, to_device
 from elmo_hf.tagging.evaluation import Judge
 from elmo_hf.tagging.feature_cache import FeatureCache
@@ -261,7 +261,8 @@ def finish(
     base = Path(args.model_name_or_path).name
     data = args.dataset_name or Path(args.train_file or BUNDLED["train"]).name
     about = (base, data, len(splits["train"]), results, GOAL[args.task], args.license)
-    write_card(args.output_dir, model, *about)
+    card = tagger_card(model, args.output_dir.resolve().name, *about)
+    (args.output_dir / "README.md").write_text(card, encoding="utf-8")
     page = write_report(args.output_dir, model, splits, progress.history, results, predictions)
     goal = GOAL[args.task]
     for split in ("validation", "test"):

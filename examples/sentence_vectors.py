@@ -1,17 +1,17 @@
-"""Sentences that mean the same, found with sentence-transformers on ELMo.
+"""Find sentences of similar meaning with sentence-transformers on ELMo.
 
     pip install '.[ecosystem]'
     python examples/sentence_vectors.py
 
-A plain ELMo folder is enough: the library puts a mean over the words on it.
+A plain ELMo folder is enough: sentence-transformers adds a mean over the words.
 """
 
 import argparse
 
 from sentence_transformers import SentenceTransformer
 
-import elmo_hf  # noqa: F401  it makes ELMo known to transformers
-from elmo_hf.hub.bundled import BUNDLED, find_model
+import elmo_hf  # noqa: F401  registers ELMo with transformers
+from elmo_hf.hub import BUNDLED, find_model
 
 SENTENCES = [
     "The company sold its shares .",
@@ -26,7 +26,9 @@ def main() -> None:
     parser.add_argument(
         "--model_name_or_path", type=find_model, default=BUNDLED, help="an ELMo folder or Hub name"
     )
-    parser.add_argument("--sentences", nargs="+", default=SENTENCES, help="tokens between spaces")
+    parser.add_argument(
+        "--sentences", nargs="+", default=SENTENCES, help="words separated by spaces"
+    )
     args = parser.parse_args()
     model = SentenceTransformer(args.model_name_or_path)
     vectors = model.encode(args.sentences)

@@ -20,7 +20,6 @@ from transformers.utils import logging
 from elmo_hf._version import __version__
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
-from elmo_hf.conversion.source import load_elmo
 from elmo_hf.embedding.embedder import ElmoEmbedder
 from elmo_hf.embedding.job import (
     EmbeddingJob,
@@ -30,9 +29,10 @@ from elmo_hf.embedding.job import (
     load_column,
     standard_input,
 )
-from elmo_hf.hub.bundled import BUNDLED, find_model
+from elmo_hf.hub.bundled import BUNDLED, find_model, load_elmo
 from elmo_hf.hub.publish import publish
 from elmo_hf.pretraining.corpus import Corpus
+from elmo_hf.system.command import NORMALIZE
 from elmo_hf.system.memory import keep_freed_memory
 from elmo_hf.tagging.tagger import ElmoTagger
 from elmo_hf.text.files import find_files, size_of
@@ -44,6 +44,7 @@ app = typer.Typer(
     name="elmo-hf",
     no_args_is_help=True,
     add_completion=False,
+    context_settings=NORMALIZE,
     help="ELMo as a Hugging Face model: convert published weights, embed and tag text, take "
     "weights back. A small English model is inside; its name is carried.",
 )

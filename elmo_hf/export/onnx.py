@@ -1,17 +1,16 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""A model as one ONNX file: words in, vectors or logits out, for any batch and any length."""
+"""A model as one ONNX file: characters in, vectors or logits out, for any batch and any length."""
 
 import logging
-import os
 import warnings
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.export.padded import PaddedElmo
+from elmo_hf.extras import require
 from elmo_hf.hub.bundled import find_model
 from elmo_hf.modeling_elmo import (
     ElmoForSequenceClassification,
@@ -19,6 +18,7 @@ from elmo_hf.modeling_elmo import (
     ElmoModel,
     ElmoPreTrainedModel,
 )
+from elmo_hf.system.writing import new_file
 
 INPUTS = ["input_ids", "attention_mask"]
 # how far onnxruntime may be from torch
@@ -29,42 +29,39 @@ HEADS: dict[str, type[ElmoPreTrainedModel]] = {
 }
 
 
-def write_model(model: str, output_file: Path) -> str:
-    """Writes a model, with its head if it has one, after a comparison; returns what to say."""
-    try:
-        import onnxruntime
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "ONNX needs packages of its own: pip install onnx onnxscript onnxruntime"
-        ) from error
+def write_model(model: str, output: Path) -> str:
+    """
+    Writes a model as ONNX, with its head if it has one, once onnxruntime agrees with torch. Returns
+    a summary for the user.
+    """
+    onnxruntime, _ = (require(module, "Exporting ONNX") for module in ("onnxruntime", "onnxscript"))
     name = find_model(model)
     [kind] = (ElmoConfig.from_pretrained(name).architectures or ["ElmoModel"])[:1]
     loaded = HEADS.get(kind, ElmoModel).from_pretrained(name, dtype=torch.float32)
     padded = PaddedElmo(loaded)
-    output_file.parent.mkdir(parents=True, exist_ok=True)
-    # beside the file it becomes, so that a killed run leaves nothing half-done under its name
-    with TemporaryDirectory(dir=output_file.parent) as folder:
-        file = Path(folder) / "model.onnx"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(output) as file:
         write_onnx(padded, file)
         session = onnxruntime.InferenceSession(file)
-        gap = largest_difference(padded, session)
-        if gap > TOLERANCE:
-            raise ValueError(f"onnxruntime differs from torch by {gap:.1e}; nothing was written.")
-        os.replace(file, output_file)
-    names = ", ".join(output.name for output in session.get_outputs())
-    megabytes = output_file.stat().st_size / 1e6
-    return f"{names}, largest difference {gap:.1e}, {megabytes:.1f} MB, saved in {output_file}"
+        difference = largest_difference(padded, session)
+        if difference > TOLERANCE:
+            raise ValueError(
+                f"onnxruntime differs from torch by {difference:.1e}; nothing was written."
+            )
+    names = ", ".join(result.name for result in session.get_outputs())
+    megabytes = output.stat().st_size / 1e6
+    return f"{names}, largest difference {difference:.1e}, {megabytes:.1f} MB, saved in {output}"
 
 
 def write_onnx(padded: PaddedElmo, file: Path) -> None:
+    """Exports without a comparison."""
     batch, words = (torch.export.Dim(name, min=1) for name in ("batch", "words"))
     shape = {0: batch, 1: words}
     is_bare = isinstance(padded.model, ElmoModel)
-    # that torchvision is not there
+    # it reports that torchvision is missing, which is not needed here
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        # of torch about itself, and that both inputs have the same axes
+        # torch warns of its own internals, and that both inputs have the same axes
         warnings.simplefilter("ignore")
         torch.onnx.export(
             padded,
@@ -80,8 +77,8 @@ def write_onnx(padded: PaddedElmo, file: Path) -> None:
 
 
 def example(padded: PaddedElmo, batch: int, words: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Random words in sentences of random lengths, the first of them as long as can be."""
-    # the same ones for the same shape
+    """Random words in sentences of random lengths; the first sentence has the full length."""
+    # the same shape always gets the same words
     draw = torch.Generator().manual_seed(0)
     lengths = torch.randint(1, words + 1, (batch, 1), generator=draw)
     lengths[0] = words
@@ -93,7 +90,7 @@ def example(padded: PaddedElmo, batch: int, words: int) -> tuple[torch.Tensor, t
 
 @torch.no_grad()
 def largest_difference(padded: PaddedElmo, session) -> float:
-    """Of all outputs, at the words of a batch of another shape than the exporter saw."""
+    """Over all outputs and words of a batch whose shape the exporter has not seen."""
     ids, mask = example(padded, 4, 9)
     model = padded.model
     expected = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
@@ -101,9 +98,9 @@ def largest_difference(padded: PaddedElmo, session) -> float:
     if isinstance(model, ElmoModel):
         wanted.append(torch.stack(expected.hidden_states, dim=1))
     found = session.run(None, dict(zip(INPUTS, (ids.numpy(), mask.numpy()), strict=True)))
-    gaps = []
+    differences = []
     for one, other in zip(found, wanted, strict=True):
-        # a tagger's logits for padding are anything; all else is zero there, or has no words
+        # a tagger's logits of padding do not matter; other outputs are zero there or per sentence
         live = mask.unsqueeze(-1).numpy() if other.ndim == 3 else 1
-        gaps.append(np.abs((one - other.numpy()) * live).max())
-    return float(max(gaps))
+        differences.append(np.abs((one - other.numpy()) * live).max())
+    return float(max(differences))

@@ -1,9 +1,9 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""The same network on padded batches, for exporters: no shape in it depends on what is read.
+"""The same network on padded batches, for exporters: no shape depends on the input's values.
 
-The models themselves pack the live words of a batch and count its distinct ones, which no exporter
-can follow, nor a loop over time whose length changes. Here every place of a batch is computed, and
-time is one `scan`. The weights are the model's own.
+The models pack the words of a batch and look for distinct ones, which exporters cannot trace, and
+neither can they trace a loop of variable length over time. Here every position of a batch is
+computed, padding included, and time is one `scan`. The weights are shared with the model.
 """
 
 import torch
@@ -37,11 +37,11 @@ class PaddedElmo(nn.Module):
         if not isinstance(
             model, (ElmoModel, ElmoForTokenClassification, ElmoForSequenceClassification)
         ):
-            raise ValueError(f"{type(model).__name__} has no form for exporters.")
+            raise ValueError(f"{type(model).__name__} cannot be exported.")
         if model.config.mix_layer_norm:
-            raise ValueError("A model with `mix_layer_norm` has no form for exporters.")
+            raise ValueError("A model with `mix_layer_norm` cannot be exported.")
         if model.config.num_word_vectors:
-            raise ValueError("A model with word vectors of its own has no form for exporters.")
+            raise ValueError("A model with its own word vectors cannot be exported.")
         self.model = model.eval()
         self.elmo: ElmoModel = model if isinstance(model, ElmoModel) else model.elmo
         width = model.config.max_characters_per_token
@@ -64,7 +64,7 @@ class PaddedElmo(nn.Module):
         return self.model.classify(vectors, mask, input_ids, run_over_places)
 
     def read(self, input_ids: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
-        """All layers, (batch, words, hidden_size) each, zeros where there is no word."""
+        """All layers, (batch, words, hidden_size) each, with zeros where there is no word."""
         batch, words, _ = input_ids.shape
         lengths = mask.sum(dim=1, keepdim=True)
         places = torch.arange(words + 2, device=mask.device)
@@ -87,7 +87,7 @@ class PaddedElmo(nn.Module):
 
 
 def turn(places: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """(batch, time): where each place's token stands when its sentence is turned round."""
+    """(batch, time): the position of each token in its reversed sentence."""
     return torch.where(places < lengths, lengths - 1 - places, places)
 
 
@@ -96,7 +96,7 @@ def take(hidden: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
 
 
 def run_over_places(lstm: nn.LSTM, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """As `run_over_words`, but it reads the padding, too."""
+    """Like `run_over_words`, but it reads the padding as well."""
     places = torch.arange(mask.shape[1], device=mask.device)
     turned = turn(places, mask.sum(dim=1, keepdim=True))
     forward = read_task(lstm, hidden, "")
@@ -105,7 +105,7 @@ def run_over_places(lstm: nn.LSTM, hidden: torch.Tensor, mask: torch.Tensor) -> 
 
 
 def read_task(lstm: nn.LSTM, hidden: torch.Tensor, direction: str) -> torch.Tensor:
-    """One direction of torch's LSTM, whose gates lie in the order input, forget, cell, output."""
+    """One direction of torch's LSTM, whose gates are in the order input, forget, cell, output."""
     weights = [
         getattr(lstm, f"{name}_l0{direction}")
         for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")

@@ -1,0 +1,25 @@
+"""Model folders: the bundled model, model cards, and publishing on the Hugging Face Hub."""
+
+from elmo_hf.hub.bundled import (
+    BUNDLED,
+    bundled_model,
+    bundled_tagger,
+    bundled_tasks,
+    find_model,
+    find_tagger,
+    load_elmo,
+)
+from elmo_hf.hub.cards import tagger_card
+from elmo_hf.hub.publish import publish
+
+__all__ = [
+    "BUNDLED",
+    "bundled_model",
+    "bundled_tagger",
+    "bundled_tasks",
+    "find_model",
+    "find_tagger",
+    "load_elmo",
+    "publish",
+    "tagger_card",
+]

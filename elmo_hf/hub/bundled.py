@@ -1,14 +1,28 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""The model that comes with the package: a small English biLM and a tagger on it, for first steps.
+"""The model inside the package: a small English biLM and taggers on it, for first steps.
 
-Its card is `bundled_model/README.md`; `examples/bundled_model` made it.
+`elmo_hf/bundled_model` is the biLM's folder. Each tagger adds two files to it: `<task>.json`, its
+configuration, and `<task>.safetensors`, the parameters it has besides the biLM's. So the wheel
+holds the biLM once; a whole tagger is put together in the cache when it is first needed. The model
+card is `bundled_model/README.md`; `examples/bundled_model` trains and packs everything.
 """
 
+import hashlib
 from pathlib import Path
 
-# what every command calls it; a folder of this name is reached as ./carried
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file, save
+
+from elmo_hf.configuration_elmo import ElmoConfig
+from elmo_hf.hub.cards import bundled_tagger_card
+from elmo_hf.modeling_elmo import ElmoModel
+from elmo_hf.system.cache import cache_folder, cache_home
+from elmo_hf.system.writing import new_folder
+
+# The name of the model in every command; a folder of this name is reached as ./bundled.
 BUNDLED = "bundled"
-FOLDER = Path(__file__).resolve().parent / "bundled_model"
+FOLDER = Path(__file__).resolve().parents[1] / "bundled_model"
+WEIGHTS = "model.safetensors"
 
 
 def bundled_model() -> str:
@@ -16,15 +30,80 @@ def bundled_model() -> str:
     return str(FOLDER)
 
 
-def bundled_tagger() -> str:
-    """The folder of a part-of-speech tagger on it."""
-    return str(FOLDER / "tagger")
+def bundled_tagger(task: str = "upos") -> str:
+    """The folder of a tagger on the bundled biLM: an ordinary model folder in the cache."""
+    files = tagger_files(task)
+    digest = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        digest.update(f"{name} {len(content)} ".encode() + content)
+    # Other contents have another name, so files of another release are never met here.
+    name = f"bundled-{task}-{digest.hexdigest()[:16]}"
+    # A complete folder serves even where it cannot be written, as in a container's image.
+    folder = cache_home() / name
+    if not holds(folder, files):
+        folder = cache_folder() / name
+        write_files(folder, files)
+    return str(folder)
+
+
+def bundled_tasks() -> list[str]:
+    """The tasks that have a bundled tagger."""
+    return sorted(file.stem for file in FOLDER.glob("*.safetensors") if file.name != WEIGHTS)
+
+
+def tagger_files(task: str) -> dict[str, bytes]:
+    """All files of a tagger's folder by name."""
+    if task not in bundled_tasks():
+        tasks = ", ".join(bundled_tasks())
+        raise ValueError(f"There is no bundled tagger for {task!r}; the tasks are: {tasks}.")
+    tensors = load_file(FOLDER / WEIGHTS) | load_file(FOLDER / f"{task}.safetensors")
+    config = ElmoConfig.from_json_file(FOLDER / f"{task}.json")
+    card = bundled_tagger_card(config, task, ModelCard.load(FOLDER / "README.md"))
+    return {
+        "config.json": (FOLDER / f"{task}.json").read_bytes(),
+        WEIGHTS: save(tensors, metadata={"format": "pt"}),
+        "tokenizer_config.json": (FOLDER / "tokenizer_config.json").read_bytes(),
+        "README.md": card.encode(),
+    }
+
+
+def holds(folder: Path, files: dict[str, bytes]) -> bool:
+    """Whether all these files are in a folder, byte for byte."""
+    try:
+        return all((folder / name).read_bytes() == content for name, content in files.items())
+    except OSError:
+        return False
+
+
+def write_files(folder: Path, files: dict[str, bytes]) -> None:
+    """Makes a folder of files. Several processes may do so at once; a damaged one is replaced."""
+    if holds(folder, files):
+        return
+    try:
+        with new_folder(folder, overwrite=folder.exists()) as building:
+            for name, content in files.items():
+                (building / name).write_bytes(content)
+    except OSError:
+        # Another process may have been faster.
+        if not holds(folder, files):
+            raise
 
 
 def find_model(name: str) -> str:
-    """The folder behind a model's name, or the name itself."""
+    """The biLM's folder if the name is `bundled`, or else the name as it is."""
     return bundled_model() if name == BUNDLED else name
 
 
 def find_tagger(name: str) -> str:
+    """The part-of-speech tagger's folder if the name is `bundled`, or else the name as it is."""
     return bundled_tagger() if name == BUNDLED else name
+
+
+def load_elmo(name: str) -> ElmoModel:
+    """The biLM of a folder or Hub repository, whichever head it was saved with."""
+    try:
+        return ElmoModel.from_pretrained(find_model(name)).eval()
+    except OSError as error:
+        raise OSError(
+            f"{name!r} is not an ELMo folder, and it could not be loaded from the Hub: {error}"
+        ) from error

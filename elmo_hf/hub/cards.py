@@ -1,17 +1,39 @@
-"""The README.md of a converted model."""
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Model cards: the README.md of a converted model, of a tagger, and of any other model."""
 
-from huggingface_hub import ModelCard, ModelCardData
+from typing import Any
 
-from elmo_hf import ElmoModel
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-TEMPLATE = """---
-{{ card_data }}
----
+from elmo_hf.configuration_elmo import ElmoConfig
+from elmo_hf.modeling_elmo import ElmoForTokenClassification, ElmoModel
+from elmo_hf.remote_code import AUTO_CLASSES
 
-# ELMo, converted for transformers
+PAPER = "[Peters et al. 2018](https://arxiv.org/abs/1802.05365)"
+# how the Hub classifies a model
+PIPELINE_TAGS = {
+    "ElmoModel": "feature-extraction",
+    "ElmoForTokenClassification": "token-classification",
+    "ElmoForSequenceClassification": "text-classification",
+}
 
-Deep contextualised word representations ([Peters et al. 2018](https://arxiv.org/abs/1802.05365)),
-converted from the bilm-tf / AllenNLP hdf5 layout by elmo_hf.
+
+def converted_card(model: ElmoModel, error: float) -> str:
+    """For a model converted from hdf5; `error` is its largest one against the reference."""
+    source = model.config.provenance or {}
+    rows = {
+        "weights": f"`{source['weight_file']}`, SHA-256 `{source['weight_sha256']}`",
+        "options": f"`{source['options_file']}`, SHA-256 `{source['options_sha256']}`",
+        "converted by": source["converted_by"],
+        "parameters": f"{model.num_parameters():,}",
+        "largest relative error against an independent numpy implementation": f"{error:.1e}",
+    }
+    return card(
+        "ElmoModel",
+        "ELMo, converted for transformers",
+        f"""\
+Deep contextualised word representations ({PAPER}), converted from the hdf5 layout of bilm-tf and
+AllenNLP by elmo_hf.
 
 ```python
 from elmo_hf import ElmoModel, ElmoTokenizer
@@ -19,38 +41,158 @@ from elmo_hf import ElmoModel, ElmoTokenizer
 tokenizer = ElmoTokenizer.from_pretrained("this-folder-or-repository")
 model = ElmoModel.from_pretrained("this-folder-or-repository")
 batch = tokenizer([["The", "river", "bank", "."]], is_split_into_words=True, return_tensors="pt")
-vectors = model(**batch).last_hidden_state  # (1, 4, {{ hidden_size }})
+vectors = model(**batch).last_hidden_state  # (1, 4, {model.config.hidden_size})
 ```
 
-## Where it comes from
+## Origin
 
-| | |
-|---|---|
-| weights | `{{ weight_file }}`, SHA-256 `{{ weight_sha256 }}` |
-| options | `{{ options_file }}`, SHA-256 `{{ options_sha256 }}` |
-| converted by | {{ converted_by }} |
-| parameters | {{ parameters }} |
-| largest relative error against an independent numpy implementation | {{ error }} |
+{table(["", ""], [[name, fact] for name, fact in rows.items()])}
 
 The weights keep the licence under which their authors published them.
 
 ## Limits
 
-The model reads words, not sub-words: split text as the training text was split (Moses-like tokens
-for the published English models) and do not lowercase it. The layer weights (`mixes`) are equal
+The model reads words, not sub-words. Split text as the training text was split (Moses-like tokens
+for the published English models), and do not lowercase it. The layer weights (`mixes`) are equal
 until a task learns them.
+""",
+    )
+
+
+def tagger_card(
+    model: ElmoForTokenClassification,
+    title: str,
+    base: str,
+    data: str,
+    sentences: int,
+    results: dict[str, Any],
+    goal: str,
+    licence: str,
+) -> str:
+    """
+    For a trained tagger.
+
+    `title` is the tagger's name, `base` the biLM's and `data` that of the training data, of which
+    it read so many `sentences`. `results` has the scores `<split>_<goal>` and
+    `<split>_baseline_<goal>` of the splits that were evaluated, where `goal` names the metric.
+    """
+    splits = [split for split in ("validation", "test") if f"{split}_{goal}" in results]
+    scores = [
+        [split, *(percent(results[f"{split}_{kind}"]) for kind in (goal, f"baseline_{goal}"))]
+        for split in splits
+    ]
+    evaluations = [
+        EvalResult(
+            task_type="token-classification",
+            dataset_type="local",
+            dataset_name=data,
+            dataset_split=split,
+            metric_type=goal,
+            metric_value=results[f"{split}_{goal}"],
+        )
+        for split in splits
+    ]
+    return card(
+        "ElmoForTokenClassification",
+        title,
+        f"""\
+{describe_tagger(model.config, base)} It was trained with elmo_hf on {sentences:,} sentences of
+{data}.
+
+{table(["", goal, "most frequent tag of each word"], scores)}
+
+{TAGGER_SNIPPET}
+With elmo_hf installed, `elmo-hf tag --model {title}` tags files of any size.
+
+## Limits
+
+The tagger reads one sentence at a time, split into words as its training data is, and knows the
+language and the kind of text that it was trained on. The licence above covers the weights trained
+here; the biLM keeps its own.
+""",
+        license=licence,
+        metrics=[goal],
+        model_name=title,
+        eval_results=evaluations,
+    )
+
+
+def bundled_tagger_card(config: ElmoConfig, task: str, bilm: ModelCard) -> str:
+    """For a tagger on the bundled biLM, whose own card gives licence, data and figures."""
+    facts = bilm.data.to_dict()
+    about_bilm = bilm.text.strip().partition("\n")[2].strip()
+    return card(
+        "ElmoForTokenClassification",
+        f"{task.upper()} tagger on the bundled model of elmo_hf",
+        f"""\
+{describe_tagger(config, "the bundled biLM of elmo_hf")}
+
+{TAGGER_SNIPPET}
+## The bundled model
+
+{about_bilm}
+""",
+        **{name: facts[name] for name in ("license", "language", "datasets") if name in facts},
+    )
+
+
+def plain_card(config: ElmoConfig, repository: str) -> str:
+    """For a model folder without a card."""
+    [kind] = (config.architectures or ["ElmoModel"])[:1]
+    names = {path.rpartition(".")[2]: name for name, path in AUTO_CLASSES.items()}
+    auto = names.get(kind, "AutoModel")
+    return card(
+        kind,
+        repository,
+        f"""\
+An ELMo model ({PAPER}) of class `{kind}`.
+
+```python
+from transformers import {auto}, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{repository}", trust_remote_code=True)
+model = {auto}.from_pretrained("{repository}", trust_remote_code=True)
+```
+""",
+    )
+
+
+def card(kind: str, title: str, text: str, **facts: Any) -> str:
+    """The frame of every card: facts for the Hub's machines, then a title and text for people."""
+    data = ModelCardData(
+        library_name="transformers",
+        tags=["elmo"],
+        pipeline_tag=PIPELINE_TAGS.get(kind),
+        **facts,
+    )
+    return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n# {title}\n\n{text}"))
+
+
+TAGGER_SNIPPET = """\
+```python
+from transformers import pipeline
+
+tagger = pipeline("token-classification", model="this-repository", trust_remote_code=True)
+for word in tagger("Will you book the book ?"):
+    print(word["word"], word["entity"], word["score"])
+```
 """
 
 
-def model_card(model: ElmoModel, error: float) -> str:
-    card = ModelCard.from_template(
-        ModelCardData(
-            library_name="transformers", tags=["elmo"], pipeline_tag="feature-extraction"
-        ),
-        template_str=TEMPLATE,
-        hidden_size=model.config.hidden_size,
-        parameters=f"{model.num_parameters():,}",
-        error=f"{error:.1e}",
-        **(model.config.provenance or {}),
+def describe_tagger(config: ElmoConfig, base: str) -> str:
+    labels = sorted(str(label) for label in (config.id2label or {}).values())
+    size = config.task_lstm_size
+    head = f"a BiLSTM of 2 x {size} and a linear layer" if size else "a linear layer"
+    return (
+        f"A tagger on [ELMo](https://arxiv.org/abs/1802.05365) with {len(labels)} tags\n"
+        f"({', '.join(labels)}): {head} on {base}."
     )
-    return str(card)
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f} %"

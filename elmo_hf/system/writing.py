@@ -23,6 +23,8 @@ def new_folder(final: Path, overwrite: bool) -> Iterator[Path]:
         yield building
         # mkdtemp keeps others out, which an ordinary folder does not
         building.chmod(0o755)
+        # it may have appeared in the meantime
+        refuse_existing(final, overwrite)
         if final.exists():
             old = Path(mkdtemp(prefix=f".{final.name}-old-", dir=final.parent))
             final.rename(old / final.name)

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes the model that the package carries, from two corpora under CC BY-SA: prepares the text, trains
-# the biLM, packs it, trains a tagger on it and packs that as well.
+# Makes the bundled model from two corpora under CC BY-SA: prepares the text, trains the biLM, packs it,
+# trains a tagger on it and packs that as well.
 #
-#     examples/carried_model/train.sh WIKITEXT_FOLDER EWT_FOLDER OUTPUT_FOLDER [option ...]
+#     examples/bundled_model/train.sh WIKITEXT_FOLDER EWT_FOLDER OUTPUT_FOLDER [option ...]
 #
 # WIKITEXT_FOLDER holds WikiText-2's train.txt, valid.txt and test.txt, EWT_FOLDER the *.conllu of
-# UD_English-EWT. Options go to run_pretrain.py. Killed, the same command goes on.
+# UD_English-EWT. Options are passed to run_pretrain.py. To resume an interrupted run, repeat the command.
 set -eu
 here=$(dirname "$0")
 wikitext=$1 ewt=$2 output=$3
@@ -13,7 +13,7 @@ shift 3
 text=$output/text
 mkdir -p "$text"
 
-# No user types WikiText's @-@, @,@ and @.@: a hyphen stands alone, as in EWT, and numbers are whole.
+# No user types WikiText's @-@, @,@ and @.@: a hyphen is a word, as in EWT, and numbers are whole.
 for split in train valid test; do
     python "$here/../../benchmarks/split_sentences.py" "$wikitext/$split.txt" "$text/wiki.tmp" \
         --unknown '<UNK>'
@@ -35,4 +35,4 @@ python "$here/pack.py" bilm "$output/bilm"
 python "$here/../run_pos.py" --train_file "$ewt"/*-train.conllu \
     --validation_file "$ewt"/*-dev.conllu --test_file "$ewt"/*-test.conllu \
     --num_train_epochs 12 --patience 4 --output_dir "$output/tagger"
-python "$here/pack.py" tagger "$output/tagger"
+python "$here/pack.py" tagger "$output/tagger" --task upos

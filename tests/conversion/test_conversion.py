@@ -1,5 +1,8 @@
 import json
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -11,11 +14,15 @@ from hypothesis import strategies as st
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion import convert_allennlp_to_hf, tensor_ops
-from elmo_hf.conversion.convert_allennlp_to_hf import convert
+from elmo_hf.conversion.convert_allennlp_to_hf import convert, load_converted
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.key_map import RULES, _match, rule_for_key, rule_for_name
 from elmo_hf.conversion.options_map import config_from_options, options_from_config
+from elmo_hf.conversion.source import Source
+from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, write_weights
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "conversion"
 
 
 def read_all(path):
@@ -62,15 +69,14 @@ def test_padding_row_is_added_where_it_lacks(rows):
 
 
 def test_table_is_total_and_two_way():
-    config = tiny_config(num_hidden_layers=3, num_highway_layers=2)
+    config = tiny_config(num_hidden_layers=3, num_highway_layers=2, lm_vocab_size=5)
     names = []
-    for key in random_arrays(config):
+    for key in random_arrays(config) | softmax_arrays(5):
         assert sum(_match(rule.key, key) is not None for rule in RULES) == 1
         rule = rule_for_key(key)
         names += rule.names
         assert all(rule_for_name(name) == rule for name in rule.names)
-    expected = {name for name in ElmoModel(config).state_dict() if not name.startswith("mixes.")}
-    assert sorted(names) == sorted(expected)
+    assert sorted(names) == sorted(ElmoForPreTraining(config).state_dict())
     for unknown in ("CNN/W_cnn_x", "xchar_embed", "RNN_2/RNN/MultiRNNCell/Cell0/LSTMCell/B"):
         with pytest.raises(ValueError, match=unknown):
             rule_for_key(unknown)
@@ -201,18 +207,23 @@ def test_softmax_inside_the_main_file_comes_along_and_goes_back(tmp_path):
         for folder in (tmp_path / "out", plain)
     )
     assert torch.equal(found, expected)
+    np.testing.assert_array_equal(model.softmax.bias.detach(), arrays["softmax/b"])
     export(str(tmp_path / "out"), output_dir=tmp_path / "back")
     with open_weights(tmp_path / "back" / "softmax_weights.hdf5") as datasets:
+        assert datasets.keys() == arrays.keys()
         for key, array in arrays.items():
             np.testing.assert_array_equal(datasets[key][...], array)
+    assert not arrays.keys() & read_all(tmp_path / "back" / "model.hdf5").keys()
 
 
 @pytest.mark.parametrize(
     ("arrays", "words", "message"),
     [
-        ({}, None, "holds no softmax/W, softmax/b"),
-        (softmax_arrays(5, width=7), None, r"shapes \(5, 7\) and \(5,\)"),
-        (softmax_arrays(5), "<S>\n</S>\n<UNK>\n", "3 words but the softmax 5"),
+        ({}, None, "holds no softmax datasets"),
+        (softmax_arrays(5, width=7), None, r"'softmax/W' has shape \(5, 7\) .* \(5, 8\)"),
+        (softmax_arrays(5) | {"softmax/b": np.zeros(4, np.float32)}, None, r"\(4,\) .* \(5,\)"),
+        ({"softmax/W": np.zeros((5, 8), np.float32)}, None, "lack the datasets softmax/b"),
+        (softmax_arrays(5), "<S>\n</S>\n<UNK>\n", "3 words but the softmax has 5"),
     ],
 )
 def test_a_softmax_that_does_not_fit_is_refused(tmp_path, arrays, words, message):
@@ -251,7 +262,7 @@ def test_hub_repository_is_downloaded_and_converted(tmp_path, monkeypatch):
         ([], "holds no options.json and"),
         (["options.json"], r"holds no \*.hdf5 weights"),
         (["weights.hdf5"], "holds no options.json"),
-        (["options.json", "a.hdf5", "b.hdf5"], r"several candidates \(a.hdf5, b.hdf5\)"),
+        (["options.json", "a.hdf5", "b.hdf5"], r"\(a.hdf5, b.hdf5\); .* --weight-file"),
         (["encoder.pkl", "token_embedder.pkl", "char.dic"], "ELMoForManyLangs"),
         (["saved_model.pb"], "TF-Hub"),
         (["tfhub_module.pb"], "TF-Hub"),
@@ -362,7 +373,7 @@ def test_files_that_are_not_what_they_should_be(tmp_path):
         convert(str(text), output_dir=out)
     with pytest.raises(FileNotFoundError, match="no folder, zip file or Hub repository"):
         convert("absent", output_dir=out)
-    with pytest.raises(ValueError, match="both --options_file and --weight_file"):
+    with pytest.raises(ValueError, match="both --options-file and --weight-file"):
         convert(options_file=options, output_dir=out)
 
 
@@ -391,14 +402,12 @@ def test_reference_notices_one_wrong_weight(tmp_path):
     with h5py.File(tmp_path / "weights.hdf5") as file:
         datasets = {key: file[key] for key in random_arrays(tiny_config())}
         options = options_from_config(tiny_config())
-        expected = convert_allennlp_to_hf.reference_layers(options, datasets)
-    error = convert_allennlp_to_hf.largest_error(model, expected)
-    assert error > 10 * convert_allennlp_to_hf.TOLERANCE
+        expected = reference_layers(options, datasets)
+    assert largest_error(model, expected) > 10 * TOLERANCE
 
 
 def load(folder):
-    files = convert_allennlp_to_hf.Source(*write_model(folder, tiny_config()))
-    return convert_allennlp_to_hf.load_converted(files)
+    return load_converted(Source(*write_model(folder, tiny_config())))
 
 
 def test_crash_leaves_no_folder_and_keeps_the_old_one(tmp_path, monkeypatch):
@@ -406,14 +415,14 @@ def test_crash_leaves_no_folder_and_keeps_the_old_one(tmp_path, monkeypatch):
     out = tmp_path / "out"
     arguments = {"options_file": options, "weight_file": weights, "output_dir": out}
     convert(**arguments)
-    with pytest.raises(FileExistsError, match="give --overwrite"):
+    with pytest.raises(FileExistsError, match="pass --overwrite"):
         convert(**arguments)
     (out / "mine.txt").write_text("keep")
 
     def crash(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(convert_allennlp_to_hf, "model_card", crash)
+    monkeypatch.setattr(convert_allennlp_to_hf, "converted_card", crash)
     with pytest.raises(OSError, match="No space left"):
         convert(**arguments, overwrite=True)
     assert (out / "mine.txt").read_text() == "keep"
@@ -432,3 +441,53 @@ def test_vectors_of_an_exported_model_are_the_same(tmp_path):
         ElmoModel.from_pretrained(path)(**batch)[0] for path in (folder, tmp_path / "again")
     )
     torch.testing.assert_close(first, second, rtol=0, atol=1e-6)
+
+
+def run_script(name, *arguments, code=0):
+    command = [sys.executable, SCRIPTS / name, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.mark.parametrize("dash", ["-", "_"])
+def test_scripts_take_options_with_dashes_and_underscores(tmp_path, dash):
+    options, weights = write_model(tmp_path / "in_put", tiny_config())
+    write_weights(tmp_path / "soft_max.hdf5", softmax_arrays(4).items())
+    (tmp_path / "vocab_4.txt").write_text("</S>\n<S>\n<UNK>\ndog\n")
+    arguments = {
+        "options-file": options,
+        "weight-file": weights,
+        "softmax-weight-file": tmp_path / "soft_max.hdf5",
+        "vocab-file": tmp_path / "vocab_4.txt",
+        "output-dir": tmp_path / "el_mo",
+    }
+    spelled = [f"--{name.replace('-', dash)}={value}" for name, value in arguments.items()]
+    run_script("convert_allennlp_to_hf.py", *spelled)
+    back = [f"--output{dash}dir", tmp_path / "back_again"]
+    printed = run_script("export_hf_to_allennlp.py", "--model", tmp_path / "el_mo", *back)
+    assert "largest relative error" in printed
+    names = {path.name for path in (tmp_path / "back_again").iterdir()}
+    assert names == {"model.hdf5", "options.json", "softmax_weights.hdf5", "vocab.txt"}
+    complained = run_script("export_hf_to_allennlp.py", *back, code=1)
+    assert complained.startswith("Error: ") and "pass --overwrite" in complained
+    run_script("export_hf_to_allennlp.py", *back, "--overwrite")
+    # the default is the bundled model, which has no softmax
+    names = {path.name for path in (tmp_path / "back_again").iterdir()}
+    assert names == {"model.hdf5", "options.json"}
+
+
+def test_scripts_list_their_options_with_dashes():
+    printed = run_script("convert_allennlp_to_hf.py", "--help")
+    for option in ("--options-file", "--weight-file", "--softmax-weight-file", "--vocab-file"):
+        assert option in printed
+    assert "_file" not in printed and "--overwrite" in printed
+    printed = run_script("export_hf_to_allennlp.py", "--help")
+    assert all(option in printed for option in ("--model", "--output-dir", "--overwrite"))
+
+
+def test_missing_h5py_is_reported_with_the_extra(tmp_path, monkeypatch):
+    options, weights = write_model(tmp_path, tiny_config())
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r"requires h5py: pip install 'elmo_hf\[conversion\]'"):
+        convert(options_file=options, weight_file=weights, output_dir=tmp_path / "elmo")

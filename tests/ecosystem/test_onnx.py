@@ -15,8 +15,8 @@ from elmo_hf import (
     bundled_tagger,
 )
 from elmo_hf.cli import app
+from elmo_hf.export import PaddedElmo
 from elmo_hf.export.onnx import example
-from elmo_hf.export.padded import PaddedElmo
 
 MODELS = {
     "bare": (ElmoModel, {}),
@@ -88,7 +88,7 @@ def test_torch_export_takes_any_shape():
     torch.testing.assert_close(found[live], expected[live], rtol=1e-5, atol=1e-6)
 
 
-def test_what_cannot_be_exported_is_told(tmp_path):
+def test_what_cannot_be_exported_is_reported(tmp_path):
     ElmoModel(tiny_config(mix_layer_norm=True)).save_pretrained(tmp_path / "model")
     ElmoTokenizer(max_characters_per_token=WIDTH).save_pretrained(tmp_path / "model")
     arguments = ["export-onnx", str(tmp_path / "model"), "--output_file", str(tmp_path / "x.onnx")]

@@ -1,12 +1,26 @@
 """The model in the package: what it is, how it is reached, and that it has really read."""
 
 import json
+import logging
+import os
 import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    pipeline,
+)
 from typer.testing import CliRunner
 from word_senses import SENTENCES, embed, neighbours, read_occurrences, same_sense
 
@@ -20,13 +34,23 @@ from elmo_hf import (
     bundled_tagger,
 )
 from elmo_hf.cli import app
+from elmo_hf.hub import bundled, bundled_tasks, find_model, find_tagger
 from elmo_hf.hub.bundled import FOLDER
 
 SENTENCE = ["Will", "you", "book", "the", "book", "?"]
+TAGS = ["AUX", "PRON", "VERB", "DET", "NOUN", "PUNCT"]
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """A cache folder of the test's own, which does not exist yet."""
+    monkeypatch.setenv("ELMO_HF_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 def test_weights_are_small_halves_that_load_as_floats():
-    files = [FOLDER / "model.safetensors", FOLDER / "tagger" / "head.safetensors"]
+    files = list(FOLDER.glob("*.safetensors"))
+    assert {file.name for file in files} == {"model.safetensors", "upos.safetensors"}
     assert sum(file.stat().st_size for file in files) <= 12 * 2**20
     for file in files:
         with safe_open(file, "pt") as weights:
@@ -36,8 +60,8 @@ def test_weights_are_small_halves_that_load_as_floats():
         (ElmoModel, bundled_model()),
         (ElmoForTokenClassification, bundled_tagger()),
     ):
-        model, told = model_class.from_pretrained(folder, output_loading_info=True)
-        assert not any(told.values())
+        model, report = model_class.from_pretrained(folder, output_loading_info=True)
+        assert not any(report.values())
         assert {part.dtype for part in model.parameters()} == {torch.float32}
 
 
@@ -47,20 +71,13 @@ def test_every_command_knows_its_name(tmp_path):
     text.write_text(" ".join(SENTENCE) + "\n")
     assert "biLSTM layer 2" in run(app, ["info", "bundled"]).output
     tagged = run(app, ["tag", "--model", "bundled", str(text)]).output
-    assert [line.split("\t")[3] for line in tagged.splitlines() if "\t" in line] == [
-        "AUX",
-        "PRON",
-        "VERB",
-        "DET",
-        "NOUN",
-        "PUNCT",
-    ]
+    assert [line.split("\t")[3] for line in tagged.splitlines() if "\t" in line] == TAGS
     output = tmp_path / "vectors.npy"
     command = ["embed", "--model", "bundled", "--input", str(text), "--output", str(output)]
     assert run(app, command).exit_code == 0
     [vectors] = ElmoEmbedder("bundled").embed([SENTENCE])
     assert np.load(output).shape[0] == len(SENTENCE) and vectors.shape[1] == len(SENTENCE)
-    command = ["export", "bundled", "--output_dir", str(tmp_path / "hdf5")]
+    command = ["export", "--model", "bundled", "--output-dir", str(tmp_path / "hdf5")]
     assert run(app, command).exit_code == 0
 
 
@@ -68,7 +85,7 @@ def test_it_is_the_default():
     [mine], [named] = (made.embed([SENTENCE]) for made in (ElmoEmbedder(), ElmoEmbedder("bundled")))
     assert np.array_equal(mine, named)
     [tagged] = ElmoTagger().tag([SENTENCE])
-    assert tagged.tags == ["AUX", "PRON", "VERB", "DET", "NOUN", "PUNCT"]
+    assert tagged.tags == TAGS
 
 
 def test_tagger_is_on_the_same_bilm():
@@ -77,6 +94,184 @@ def test_tagger_is_on_the_same_bilm():
     for part in ("token_encoder", "layers"):
         mine, shared = (getattr(of, part).state_dict() for of in (tagger.elmo, model))
         assert all(torch.equal(mine[name], shared[name]) for name in shared)
+
+
+def test_bilm_and_taggers_share_one_folder_and_no_weight():
+    assert not any(path.is_dir() for path in FOLDER.iterdir())
+    with safe_open(FOLDER / "model.safetensors", "pt") as bilm:
+        shared = set(bilm.keys())
+    for task in bundled_tasks():
+        with safe_open(FOLDER / f"{task}.safetensors", "pt") as head:
+            names = set(head.keys())
+        assert not names & shared
+        model = ElmoForTokenClassification.from_pretrained(bundled_tagger(task))
+        assert names | shared == model.state_dict().keys()
+
+
+def test_tagger_is_an_ordinary_folder_for_all_auto_classes(cache):
+    folder = bundled_tagger()
+    assert {path.name for path in Path(folder).iterdir()} == {
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+    }
+    assert AutoConfig.from_pretrained(folder).architectures == ["ElmoForTokenClassification"]
+    batch = AutoTokenizer.from_pretrained(folder)(" ".join(SENTENCE), return_tensors="pt")
+    tagger = AutoModelForTokenClassification.from_pretrained(folder).eval()
+    assert isinstance(tagger, ElmoForTokenClassification)
+    with torch.inference_mode():
+        numbers = tagger(**batch).logits[0].argmax(dim=-1).tolist()
+        assert [tagger.config.id2label[number] for number in numbers] == TAGS
+        vectors = AutoModel.from_pretrained(folder).eval()(**batch).last_hidden_state
+        assert torch.equal(vectors, tagger.elmo(**batch).last_hidden_state)
+    # a head for another task is new, and everything of the biLM is there
+    _, report = AutoModelForSequenceClassification.from_pretrained(
+        folder, output_loading_info=True, ignore_mismatched_sizes=True
+    )
+    assert not report["missing_keys"]
+    assert all(name.startswith("classifier") for name, *_ in report["mismatched_keys"])
+    found = pipeline("token-classification", model=folder)(" ".join(SENTENCE))
+    assert [word["entity"] for word in found] == TAGS
+
+
+def test_tagger_serves_the_commands_by_its_path(cache, tmp_path):
+    (tmp_path / "text.txt").write_text(" ".join(SENTENCE) + "\n")
+    command = ["tag", "--model", bundled_tagger(), str(tmp_path / "text.txt")]
+    tagged = CliRunner().invoke(app, command).output
+    assert [line.split("\t")[3] for line in tagged.splitlines() if "\t" in line] == TAGS
+
+
+def test_names():
+    assert find_model("bundled") == bundled_model() and find_tagger("bundled") == bundled_tagger()
+    assert find_model("me/elmo") == find_tagger("me/elmo") == "me/elmo"
+    assert "upos" in bundled_tasks() and bundled_tagger() == bundled_tagger("upos")
+    with pytest.raises(ValueError, match="no bundled tagger for 'parsing'; the tasks are: .*upos"):
+        bundled_tagger("parsing")
+    # the biLM is not a task
+    with pytest.raises(ValueError, match="no bundled tagger for 'model'"):
+        bundled_tagger("model")
+
+
+def test_cache_is_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMO_HF_HOME", str(tmp_path / "ours"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert Path(bundled_tagger()).parent == tmp_path / "ours"
+    monkeypatch.delenv("ELMO_HF_HOME")
+    assert Path(bundled_tagger()).parent == tmp_path / "caches" / "elmo_hf"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert Path(bundled_tagger()).parent == tmp_path / "home" / ".cache" / "elmo_hf"
+
+
+def test_cache_that_cannot_be_written_is_replaced_with_one_warning(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("ELMO_HF_HOME", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr("elmo_hf.system.cache.gettempdir", lambda: str(tmp_path / "temporary"))
+    with caplog.at_level(logging.WARNING):
+        folder = Path(bundled_tagger())
+    assert folder.is_relative_to(tmp_path / "temporary")
+    [record] = caplog.records
+    assert "cannot be written" in record.getMessage() and "\n" not in record.getMessage()
+    assert [sentence.tags for sentence in ElmoTagger(str(folder)).tag([SENTENCE])] == [TAGS]
+    monkeypatch.setattr("elmo_hf.system.cache.gettempdir", lambda: str(tmp_path / "file"))
+    with pytest.raises(OSError, match="set ELMO_HF_HOME to a folder"):
+        bundled_tagger()
+
+
+def test_complete_cache_need_not_be_writable(cache, monkeypatch, caplog):
+    folder = bundled_tagger()
+    monkeypatch.setattr("elmo_hf.system.cache.os.access", lambda *_: False)
+    assert bundled_tagger() == folder and not caplog.records
+
+
+def damage(kind: str, folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    if kind == "missing":
+        weights.unlink()
+    elif kind == "cut":
+        weights.write_bytes(weights.read_bytes()[:-1])
+    elif kind == "changed":
+        content = bytearray(weights.read_bytes())
+        content[-1] ^= 1
+        weights.write_bytes(content)
+    elif kind == "empty":
+        for path in folder.iterdir():
+            path.unlink()
+    else:
+        (folder / "config.json").unlink()
+        (folder / "config.json").mkdir()
+
+
+@pytest.mark.parametrize("kind", ["missing", "cut", "changed", "empty", "folder"])
+def test_damaged_tagger_is_rebuilt(cache, kind):
+    folder = Path(bundled_tagger())
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    damage(kind, folder)
+    assert bundled_tagger() == str(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in cache.iterdir()] == [folder.name]
+
+
+def test_changed_weights_have_another_folder(cache, tmp_path, monkeypatch):
+    first = bundled_tagger()
+    copy = tmp_path / "bundled_model"
+    copy.mkdir()
+    for path in FOLDER.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    # a second task is two more files
+    for suffix in ("json", "safetensors"):
+        (copy / f"ner.{suffix}").write_bytes((copy / f"upos.{suffix}").read_bytes())
+    content = bytearray((copy / "upos.safetensors").read_bytes())
+    content[-1] ^= 1
+    (copy / "upos.safetensors").write_bytes(content)
+    monkeypatch.setattr("elmo_hf.hub.bundled.FOLDER", copy)
+    assert bundled_tasks() == ["ner", "upos"]
+    found = {bundled_tagger("ner"), bundled_tagger("upos"), first}
+    assert len(found) == 3 == len(list(cache.iterdir()))
+
+
+def test_several_processes_at_once(cache):
+    # all wait for the same moment, so that all find nothing
+    code = (
+        "import sys, time\n"
+        "from elmo_hf import ElmoTagger, bundled_tagger\n"
+        "print(flush=True)\n"
+        "sys.stdin.readline()\n"
+        "[sentence] = ElmoTagger(bundled_tagger()).tag([['Go', '!']])\n"
+        "print(*sentence.tags)\n"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], text=True, env=os.environ.copy(), **pipes)
+        for _ in range(3)
+    ]
+    for process in started:
+        process.stdout.readline()
+    for process in started:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in started:
+        printed, complained = process.communicate(timeout=120)
+        assert process.returncode == 0, complained
+        assert printed.split() == ["VERB", "PUNCT"]
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_a_faster_process_is_no_error(cache, monkeypatch):
+    """Another one finishes while this one writes, which chance alone would rarely show."""
+    new_folder, files = bundled.new_folder, bundled.tagger_files("upos")
+
+    def slow(folder, overwrite):
+        monkeypatch.setattr("elmo_hf.hub.bundled.new_folder", new_folder)
+        with new_folder(folder, overwrite) as building:
+            bundled.write_files(folder, files)
+            yield building
+
+    monkeypatch.setattr("elmo_hf.hub.bundled.new_folder", contextmanager(slow))
+    folder = Path(bundled_tagger())
+    assert bundled.holds(folder, files)
+    assert [path.name for path in cache.iterdir()] == [folder.name]
 
 
 def test_it_has_read():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ from helpers.launch import start
 from helpers.tiny import WIDTH, tiny_config
 from huggingface_hub import ModelCard
 
-from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer, bundled_tagger
+from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
 
 REPO = "me/elmo-pos"
 SENTENCE = ["Dogs", "bark", "unbelievably", "."]
@@ -130,7 +131,7 @@ def test_an_interrupted_push_changes_nothing_and_can_be_repeated(tagger, tmp_pat
         home = hub.environment(tmp_path / "home")
         hub.fail_after(5 if lfs else 2)
         complained = push(tagger, home, status=1)
-        assert "the same command tries again" in complained and "Traceback" not in complained
+        assert "Repeat the command to try again" in complained and "Traceback" not in complained
         assert "config.json" not in hub.files(REPO)
         push(tagger, home)
         assert "config.json" in hub.files(REPO)
@@ -140,21 +141,21 @@ def test_an_interrupted_push_changes_nothing_and_can_be_repeated(tagger, tmp_pat
 def test_without_the_right_token_one_sentence(tagger, tmp_path, token):
     with HubServer() as hub:
         complained = push(tagger, hub.environment(tmp_path, token=token), status=1)
-        assert "or set HF_TOKEN to a token that may write" in complained
+        assert "or set HF_TOKEN to a token with write access" in complained
         assert "Traceback" not in complained and "hf_wrong" not in complained
 
 
-def test_a_name_that_no_repository_may_have_is_told(tagger, tmp_path):
+def test_an_impossible_name_is_reported(tagger, tmp_path):
     with HubServer() as hub:
         command = [sys.executable, "-m", "elmo_hf", "push", tagger, "me/elmo/pos"]
         complained = run(command, hub.environment(tmp_path), status=1)
         assert "Repo id must be" in complained and "interrupted" not in complained
 
 
-def test_what_is_no_model_is_not_pushed(tmp_path):
+def test_a_folder_without_a_model_is_not_pushed(tmp_path):
     with HubServer() as hub:
         complained = push(tmp_path, hub.environment(tmp_path / "home"), status=1)
-        assert "is no model folder: it has no config.json" in complained and not hub.requests
+        assert "is not a model folder: it has no config.json" in complained and not hub.requests
 
 
 def test_a_trained_tagger_goes_to_the_hub_with_its_figures(tmp_path):
@@ -173,6 +174,9 @@ def test_a_trained_tagger_goes_to_the_hub_with_its_figures(tmp_path):
     results = json.loads((tmp_path / "out" / "all_results.json").read_text())
     found = {result.dataset_split: result.metric_value for result in card.data.eval_results}
     assert found == {split: results[f"{split}_accuracy"] for split in ("validation", "test")}
+    for split, share in found.items():
+        assert f"| {split} | {100 * share:.2f} % |" in card.text
+    assert 'pipeline("token-classification"' in card.text
     text = "".join(path.read_text(errors="ignore") for path in (tmp_path / "out").glob("*.*"))
     assert hub.token not in text
 
@@ -192,7 +196,30 @@ def test_trainer_pushes_with_the_code(tmp_path):
     assert {"model.safetensors", "tokenizer_config.json", "modeling_elmo.py"} <= names
 
 
-def test_a_model_that_shares_its_weights_is_not_pushed_in_part(tmp_path):
+def test_the_bundled_tagger_is_pushed_whole_and_works_elsewhere(tmp_path):
+    text, home = "Will you book the book ?", {"ELMO_HF_HOME": str(tmp_path / "cache")}
     with HubServer() as hub:
-        complained = push(bundled_tagger(), hub.environment(tmp_path), status=1)
-        assert "has a part of its weights in another folder" in complained and not hub.requests
+        code = "from elmo_hf import bundled_tagger; print(bundled_tagger())"
+        folder = run(code, home).strip()
+        assert folder.startswith(home["ELMO_HF_HOME"])
+        push(folder, hub.environment(tmp_path / "pushing"))
+        card = ModelCard(hub.files(REPO)["README.md"].decode())
+        assert card.data.license == "cc-by-sa-4.0" and card.data.language == "en"
+        assert card.data.pipeline_tag == "token-classification"
+        assert 'pipeline("token-classification"' in card.text and "Limits" in card.text
+        # the snippet of the card, without elmo_hf
+        [snippet] = re.findall(r"```python\n(from transformers.*?)```", card.text, re.S)
+        code = "import sys\nsys.modules['elmo_hf'] = None\n" + snippet
+        code = code.replace("this-repository", REPO)
+        printed = run(code, hub.environment(tmp_path / "loading", token=""))
+    rows = [line.split() for line in printed.splitlines()]
+    assert [row[0] for row in rows] == text.split()
+    assert [row[1] for row in rows] == ["AUX", "PRON", "VERB", "DET", "NOUN", "PUNCT"]
+
+
+def test_the_bundled_bilm_is_pushed_without_the_taggers(tmp_path):
+    with HubServer() as hub:
+        push("bundled", hub.environment(tmp_path / "home"))
+        names = hub.files(REPO).keys()
+    assert {"config.json", "model.safetensors", "README.md", "tokenizer_config.json"} <= names
+    assert not any("upos" in name for name in names)
