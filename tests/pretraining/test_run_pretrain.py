@@ -14,6 +14,8 @@ from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.pretraining.weight_average import WeightAverage
 
+pytestmark = pytest.mark.program
+
 SCRIPT = "run_pretrain.py"
 SHAPE = {
     "char_embedding_size": 4,
