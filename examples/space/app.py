@@ -76,7 +76,7 @@ def show_tags(sentence: str) -> str:
 def show_layers() -> str:
     """How much the tagger uses each layer: the softmax of its mix's weights."""
     [mix, *_] = tagger.model.elmo.mixes
-    weights = mix.scalars.detach().softmax(dim=0).tolist()
+    weights = mix.get_parameter("scalars").detach().softmax(dim=0).tolist()
     bars = [
         f'<div class="bar"><span>{layer_name(number)}</span>'
         f'<i style="width:{weight / max(weights):.0%}"></i><span>{weight:.2f}</span></div>'
