@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -25,7 +26,7 @@ from elmo_hf import (
 )
 
 # Fields of ElmoConfig; the filters and the other fields of both published sizes are the defaults.
-SIZES = {
+SIZES: dict[str, dict[str, Any]] = {
     "small": {"cell_size": 1024, "projection_size": 128, "num_highway_layers": 1},
     "original": {"cell_size": 4096, "projection_size": 512, "num_highway_layers": 2},
 }
