@@ -1,9 +1,9 @@
-# Everything installs itself into .venv from the exact versions in constraints.txt.
+# Every target installs what it needs into .venv, in the exact versions of constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := outputs/demo
 
-.PHONY: help demo test test-ecosystem test-lowest lint format clean
+.PHONY: help demo test test-fast test-ecosystem test-lowest lint format clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -15,7 +15,7 @@ help:  ## show this list
 
 LAUNCH := $(BIN)/accelerate launch --num_processes 1 --num_machines 1 --mixed_precision no \
 	--dynamo_backend no
-demo: .venv/.installed  ## embed a word in two senses, convert both ways, train a tagger, tag
+demo: .venv/.installed  ## embed two sentences, convert weights both ways, train taggers, tag a sentence
 	$(BIN)/python examples/embed_sentences.py
 	$(BIN)/elmo-hf export bundled --output_dir $(DEMO)/hdf5 --overwrite
 	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output_dir $(DEMO)/elmo --overwrite
@@ -25,22 +25,26 @@ demo: .venv/.installed  ## embed a word in two senses, convert both ways, train 
 	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/elmo --output_dir $(DEMO)/tagger
 	echo "Will you book the book ?" | $(BIN)/elmo-hf tag --model $(DEMO)/tagger
 	$(BIN)/python examples/tagging_table.py $(DEMO)/tagger-on-an-untrained-biLM $(DEMO)/tagger
-	@echo "Look at $(DEMO)/tagger/report.html"
+	@echo "Open $(DEMO)/tagger/report.html"
 
-# two processes of one thread each, since most of the time goes by in programs that the tests start
+# Two processes of one thread each, since most of the time is spent in programs that the tests start.
 IN_TWO := --numprocesses 2 --dist loadfile
-test: .venv/.installed  ## fetch the reference material and run all tests
+test: .venv/.installed  ## download the reference material and run all tests
 	$(BIN)/python tests/helpers/references.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(IN_TWO)
+
+test-fast: .venv/.installed  ## run the tests that start no programs and train nothing
+	$(BIN)/python tests/helpers/references.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m 'not program' --durations 10
 
 .venv/.ecosystem: .venv/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ecosystem]'
 	touch $@
 
-test-ecosystem: .venv/.ecosystem  ## install the other libraries we work with, and test with them
+test-ecosystem: .venv/.ecosystem  ## install gradio, onnxruntime, peft and others, and run the tests that need them
 	$(BIN)/python -m pytest -o addopts=--strict-markers tests/ecosystem
 
-# the oldest transformers that pyproject.toml allows, with the hub and the tokenizers of its time
+# The oldest transformers that pyproject.toml allows, with the versions of its hub and tokenizers libraries.
 LOWEST := $(shell sed -n 's/.*"transformers>=\([0-9.]*\).*/\1/p' pyproject.toml)
 .venv-lowest/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-lowest
@@ -49,18 +53,18 @@ LOWEST := $(shell sed -n 's/.*"transformers>=\([0-9.]*\).*/\1/p' pyproject.toml)
 		--constraint .venv-lowest/constraints.txt --editable '.[dev]' transformers==$(LOWEST)
 	touch $@
 
-test-lowest: .venv-lowest/.installed  ## run all tests with the oldest transformers we support
+test-lowest: .venv-lowest/.installed  ## run all tests with the oldest supported transformers
 	.venv-lowest/bin/python tests/helpers/references.py
 	OMP_NUM_THREADS=1 .venv-lowest/bin/python -m pytest $(IN_TWO)
 
-lint: .venv/.installed  ## check style and types
+lint: .venv/.installed  ## check style (ruff) and types (mypy)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/.installed  ## put the code into the house style
+format: .venv/.installed  ## fix and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## remove everything that was made here
+clean:  ## remove environments, caches and everything that was built
 	rm -rf .venv .venv-lowest .cache build dist outputs *.egg-info

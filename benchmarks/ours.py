@@ -15,6 +15,7 @@ import resource
 import statistics
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -107,7 +108,9 @@ def embed(args, sentences: list[list[str]]) -> dict:
         # in one batch, as users run it, while the peer reads them one by one
         few = sentences[:16]
         layers = torch.stack(run(few, output_hidden_states=True).hidden_states)
-        arrays = {f"s{i}": layers[:, i, : len(s)].numpy() for i, s in enumerate(few)}
+        arrays: dict[str, Any] = {
+            f"s{i}": layers[:, i, : len(s)].numpy() for i, s in enumerate(few)
+        }
         np.savez(args.out, **arrays)
     return figures
 

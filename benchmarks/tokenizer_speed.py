@@ -42,6 +42,8 @@ def load_mapper(folder: Path):
         sys.modules[name] = module
     path = folder / "allennlp/data/token_indexers/elmo_indexer.py"
     spec = importlib.util.spec_from_file_location("elmo_indexer", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{path} is not a module of AllenNLP.")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.ELMoCharacterMapper()

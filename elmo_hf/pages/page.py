@@ -1,4 +1,5 @@
-"""The frame of a self-contained HTML page: its looks, light and dark, on a desk and on a phone."""
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""The frame of a self-contained HTML page, light and dark, for a desk and for a phone."""
 
 import html
 from pathlib import Path
@@ -18,19 +19,22 @@ h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin:
 th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line); }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } mark { background: none;
   color: var(--bad); font-weight: 700; } .good { color: var(--good); } .bad { color: var(--bad); }
-.wide { overflow-x: auto; }
-/* on a phone pictures keep a size at which they can be read, and slide */
+.wide { overflow-x: auto; } .planes { display: flex; gap: 1rem; }
+.plane { margin: 0; } .plane svg { background: var(--card); border-radius: .6rem; display: block; }
+.plane small { color: var(--dim); }
+/* On a phone, pictures keep a size at which they can be read, and scroll sideways. */
 @media (max-width: 40rem) { .wide img { max-width: none; height: 19rem; }
   .cards { display: grid; grid-template-columns: 1fr 1fr; } .card { min-width: 0; } }
 """
 
 
 def section(title: str, body: str) -> str:
+    """A part of a page: `title` is text, which is escaped; `body` is HTML."""
     return f"<h2>{html.escape(title)}</h2>{body}"
 
 
 def write_page(path: Path, title: str, parts: list[str]) -> None:
-    """`parts` are HTML; `title` is text."""
+    """Writes a page of parts in HTML; `title` is text, which is escaped."""
     page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -1,127 +1,121 @@
-"""The vectors of ambiguous words on a plane, layer by layer: a PNG, and a page to point at."""
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Ambiguous words in context: do the vectors of a word know which of its senses is meant?
 
-import html
-from itertools import cycle
+Each word occurs in several sentences, once in each, and in one of its senses. A layer tells the
+senses apart if the nearest other vector of the word, by cosine, is from a sentence with the same
+sense.
+"""
+
+import csv
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from elmo_hf.pages.page import section, write_page
+from elmo_hf.modeling_elmo import ElmoModel
+from elmo_hf.tokenization_elmo import ElmoTokenizer
 
-COLORS = ("#d1603d", "#3d7ea6", "#5a9367", "#8a5a9b")
-# of a plane on the page
-SIZE, MARGIN = 220, 14
-
-
-def plane(vectors: torch.Tensor) -> torch.Tensor:
-    """The two directions in which the vectors differ most, (n, 2), between -1 and 1."""
-    centred = vectors - vectors.mean(dim=0)
-    if centred.abs().max() < 1e-4:
-        # one vector for all
-        return torch.zeros(len(vectors), 2)
-    _, _, directions = torch.linalg.svd(centred, full_matrices=False)
-    places = centred @ directions[:2].T
-    return places / places.abs().max()
+# Cosines that differ by less than this differ only by rounding.
+TIE = 1e-5
 
 
-def senses(study) -> dict[str, str]:
-    """A colour for each sense of a word; a fifth sense has the first one's again."""
-    return dict(zip(dict.fromkeys(row.sense for row in study.rows), cycle(COLORS), strict=False))
+class Occurrence(NamedTuple):
+    """A word in a sentence of tokens separated by spaces."""
+
+    word: str
+    sense: str
+    sentence: str
 
 
-def layer_name(number: int) -> str:
-    return f"biLSTM layer {number}" if number else "token layer"
+class WordStudy(NamedTuple):
+    """
+    What each layer makes of one word.
+
+    `vectors` (layers, occurrences, hidden_size); `nearest[layer][i]` are the numbers of the
+    occurrences nearest to occurrence `i`, several if they tie; `shares[layer]` is how often the
+    nearest one has the same sense.
+    """
+
+    word: str
+    occurrences: list[Occurrence]
+    vectors: torch.Tensor
+    nearest: list[list[list[int]]]
+    shares: list[float]
+
+    def links(self, layer: int) -> list[tuple[int, int]]:
+        """Pairs of every occurrence and its nearest one."""
+        return [(number, near[0]) for number, near in enumerate(self.nearest[layer])]
 
 
-def draw_senses(studies: list, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    num_layers = len(studies[0].vectors)
-    figure, grid = pyplot.subplots(
-        len(studies),
-        num_layers,
-        figsize=(3 * num_layers, 2.6 * len(studies)),
-        layout="constrained",
-        squeeze=False,
-    )
-    for study, line in zip(studies, grid, strict=True):
-        for number, axes in enumerate(line):
-            places = plane(study.vectors[number])
-            for sense, color in senses(study).items():
-                mine = [n for n, row in enumerate(study.rows) if row.sense == sense]
-                axes.scatter(*places[mine].T, color=color, label=sense, s=44, edgecolor="white")
-            axes.set(xticks=[], yticks=[], xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
-            axes.set_title(f"{study.shares[number]:.0%} beside their own sense", fontsize=9)
-            axes.spines[:].set_color("#cccccc")
-        line[0].set_ylabel(study.word, fontsize=12, fontweight="bold")
-        line[-1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    for number, axes in enumerate(grid[0]):
-        axes.set_title(f"{layer_name(number)}\n{axes.get_title()}", fontsize=9)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+def read_occurrences(path: Path) -> list[Occurrence]:
+    """Reads a table of tab-separated values with the columns word, sense and sentence."""
+    with path.open(encoding="utf-8", newline="") as file:
+        table = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        if table.fieldnames != list(Occurrence._fields):
+            raise ValueError(f"{path}: the first line must name the columns word, sense, sentence.")
+        found = []
+        for row in table:
+            if None in row or None in row.values():
+                raise ValueError(f"{path}, line {table.line_num}: there must be three columns.")
+            found.append(Occurrence(**row))
+            times = found[-1].sentence.split().count(found[-1].word)
+            if times != 1:
+                raise ValueError(
+                    f"{path}, line {table.line_num}: {found[-1].word!r} must occur exactly once in "
+                    f"its sentence, not {times} times."
+                )
+    return found
 
 
-def write_senses(studies: list, path: Path) -> None:
-    parts = [
-        "<h1>One word, two senses</h1>",
-        '<p class="dim">Every dot is the word in another sentence; point at it to read it. Lines '
-        "lead to the nearest neighbour by cosine. The token layer sees the word alone, so all its "
-        "dots fall together.</p>",
+@torch.inference_mode()
+def word_vectors(
+    model: ElmoModel, tokenizer: ElmoTokenizer, word: str, sentences: Sequence[list[str]]
+) -> torch.Tensor:
+    """The word's vector in each layer and sentence of words, (layers, sentences, hidden_size)."""
+    batch = tokenizer(
+        list(sentences), is_split_into_words=True, padding=True, return_tensors="pt"
+    ).to(model.device)
+    layers = model(**batch, output_hidden_states=True).hidden_states
+    places = [sentence.index(word) for sentence in sentences]
+    return torch.stack(layers)[:, range(len(places)), places].cpu()
+
+
+def nearest_neighbours(vectors: torch.Tensor) -> list[list[int]]:
+    """For each of the vectors (n, size) the numbers of those with the largest cosine."""
+    unit = torch.nn.functional.normalize(vectors, dim=-1)
+    cosines = (unit @ unit.T).fill_diagonal_(-2)
+    best = cosines.max(dim=1, keepdim=True).values
+    return [row.nonzero().flatten().tolist() for row in cosines >= best - TIE]
+
+
+def same_sense_share(occurrences: list[Occurrence], nearest: list[list[int]]) -> float:
+    """How often the nearest occurrence has the same sense; ties count by their share."""
+    shares = [
+        sum(occurrences[other].sense == one.sense for other in others) / len(others)
+        for one, others in zip(occurrences, nearest, strict=True)
     ]
-    for study in studies:
-        key = " ".join(
-            f'<span style="color:{color}">&#9679;</span> {html.escape(sense)}'
-            for sense, color in senses(study).items()
-        )
-        planes = "".join(draw_plane(study, number) for number in range(len(study.vectors)))
-        planes = f'<div class="wide" style="display:flex;gap:1rem">{planes}</div>'
-        body = f'<p class="dim">{key}</p>{planes}{table(study)}'
-        parts.append(section(study.word, body))
-    write_page(path, "One word, two senses", parts)
+    return sum(shares) / len(shares)
 
 
-def draw_plane(study, number: int) -> str:
-    """A layer's plane as SVG; the sentences are the dots' titles."""
-    places = (SIZE / 2 + plane(study.vectors[number]) * (SIZE / 2 - MARGIN)).tolist()
-    colors = senses(study)
-    shapes = []
-    if number:
-        for (x, y), near in zip(places, study.nearest[number], strict=True):
-            to_x, to_y = places[near[0]]
-            line = f'x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}"'
-            shapes.append(f'<line {line} stroke="currentColor" opacity=".25"/>')
-    for row, (x, y) in zip(study.rows, places, strict=True):
-        title = html.escape(f"{row.sense}: {row.sentence}")
-        shapes.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colors[row.sense]}" stroke="#fff">'
-            f"<title>{title}</title></circle>"
-        )
-    frame = f'<svg viewBox="0 0 {SIZE} {SIZE}" width="{SIZE}" height="{SIZE}" role="img"'
-    what = f"{study.word}, {layer_name(number)}"
-    style = 'style="background:var(--card);border-radius:.6rem;flex:none"'
-    share = f"{study.shares[number]:.0%} beside their own sense"
-    return (
-        f'<figure style="margin:0">{frame} aria-label="{html.escape(what)}" {style}>'
-        f"{''.join(shapes)}</svg><figcaption>{layer_name(number)}<br>"
-        f'<span class="dim">{share}</span></figcaption></figure>'
-    )
+def chance_share(occurrences: list[Occurrence]) -> float:
+    """How often any other occurrence of the same word has the same sense."""
+    shares = []
+    for one in occurrences:
+        others = [other for other in occurrences if other.word == one.word and other is not one]
+        shares.append(sum(other.sense == one.sense for other in others) / max(1, len(others)))
+    return sum(shares) / len(shares)
 
 
-def table(study) -> str:
-    """Each sentence and its nearest neighbour by the top layer."""
-    lines = []
-    for row, near in zip(study.rows, study.nearest[-1], strict=True):
-        other = study.rows[near[0]]
-        mark = "good" if row.sense == other.sense else "bad"
-        lines.append(
-            f"<tr><td>{html.escape(row.sentence)}</td>"
-            f'<td class="{mark}">{html.escape(other.sentence)}</td></tr>'
-        )
-    head = "<tr><th>sentence</th><th>nearest by the top layer</th></tr>"
-    return (
-        f"<details><summary>neighbours</summary>"
-        f'<div class="wide"><table>{head}{"".join(lines)}</table></div></details>'
-    )
+def study_words(
+    model: ElmoModel, tokenizer: ElmoTokenizer, occurrences: list[Occurrence]
+) -> list[WordStudy]:
+    """Studies every word apart, in the order in which the words first occur."""
+    studies = []
+    for word in dict.fromkeys(one.word for one in occurrences):
+        some = [one for one in occurrences if one.word == word]
+        vectors = word_vectors(model, tokenizer, word, [one.sentence.split() for one in some])
+        nearest = [nearest_neighbours(layer) for layer in vectors]
+        shares = [same_sense_share(some, found) for found in nearest]
+        studies.append(WordStudy(word, some, vectors, nearest, shares))
+    return studies

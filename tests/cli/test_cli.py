@@ -64,6 +64,7 @@ def test_convert_info_export(elmo_hf, source, tmp_path):
     assert {path.name for path in (tmp_path / "back").iterdir()} == {"model.hdf5", "options.json"}
 
 
+@pytest.mark.program
 def test_script_does_what_the_command_does(elmo_hf, source, tmp_path):
     files = ["--options_file", source / "options.json", "--weight_file", source / "weights.hdf5"]
     elmo_hf("convert", *files, "--output_dir", tmp_path / "elmo")

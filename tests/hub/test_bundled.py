@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.launch import EXAMPLES
 from safetensors import safe_open
 from transformers import (
     AutoConfig,
@@ -22,7 +23,6 @@ from transformers import (
     pipeline,
 )
 from typer.testing import CliRunner
-from word_senses import SENTENCES, embed, neighbours, read_occurrences, same_sense
 
 from elmo_hf import (
     ElmoEmbedder,
@@ -36,6 +36,7 @@ from elmo_hf import (
 from elmo_hf.cli import app
 from elmo_hf.hub import bundled, bundled_tasks, find_model, find_tagger
 from elmo_hf.hub.bundled import FOLDER
+from elmo_hf.pages import read_occurrences, study_words
 
 SENTENCE = ["Will", "you", "book", "the", "book", "?"]
 TAGS = ["AUX", "PRON", "VERB", "DET", "NOUN", "PUNCT"]
@@ -276,14 +277,10 @@ def test_a_faster_process_is_no_error(cache, monkeypatch):
 
 def test_it_has_read():
     """Neighbours of ambiguous words: by chance, and by layer 0, 44 % have the same sense."""
-    rows = read_occurrences(SENTENCES)
+    rows = read_occurrences(EXAMPLES / "senses" / "sentences.tsv")
     model = ElmoModel.from_pretrained(bundled_model()).eval()
     tokenizer = ElmoTokenizer.from_pretrained(bundled_model())
-    shares = []
-    for word in dict.fromkeys(row.word for row in rows):
-        some = [row for row in rows if row.word == word]
-        layers = embed(model, tokenizer, some)
-        shares.append([same_sense(some, neighbours(layer)) for layer in layers])
+    shares = [study.shares for study in study_words(model, tokenizer, rows)]
     layer_0, *others = torch.tensor(shares).mean(dim=0).tolist()
     assert layer_0 == pytest.approx(4 / 9) and min(others) > 0.7
 

@@ -15,6 +15,8 @@ from huggingface_hub import ModelCard
 
 from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
 
+pytestmark = pytest.mark.program
+
 REPO = "me/elmo-pos"
 SENTENCE = ["Dogs", "bark", "unbelievably", "."]
 # prints ids and logits exactly; `elmo_hf` may be hidden from the process

@@ -109,6 +109,7 @@ def run_elsewhere(code: str, home, installed: bool) -> list:
     return json.loads(done.stdout)
 
 
+@pytest.mark.program
 @pytest.mark.parametrize("installed", [True, False])
 def test_a_published_tagger_needs_the_flag_or_the_package(installed, tagger, tmp_path):
     pipe = pipeline("token-classification", model=tagger)
@@ -130,6 +131,7 @@ print(json.dumps(found, default=float))
                 assert same == word | {"score": pytest.approx(float(word["score"]), rel=1e-5)}
 
 
+@pytest.mark.program
 def test_what_is_published_and_no_tagger_is_not_taken_for_one(tmp_path):
     folder = save(tmp_path / "classes", ElmoForSequenceClassification, id2label={0: "-", 1: "+"})
     [expected] = pipeline("text-classification", model=folder)(TEXT)

@@ -15,6 +15,8 @@ from elmo_hf.pretraining import ElmoScorer
 from elmo_hf.pretraining.training import WINDOWS_UNTIL_FRESH, start_afresh
 from elmo_hf.pretraining.weight_average import WeightAverage
 
+pytestmark = pytest.mark.program
+
 SCRIPT = "run_pretrain.py"
 SHAPE = {
     "char_embedding_size": 4,

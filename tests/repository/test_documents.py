@@ -96,6 +96,7 @@ def options_of(script: str) -> set[str]:
     return set(re.findall(r"--[a-z_-]+", printed))
 
 
+@pytest.mark.program
 def test_commands_in_the_pages_exist():
     """Every command of ours with its options, every script with its, every target of make."""
     command = typer.main.get_command(app)
@@ -126,6 +127,7 @@ def run_example(name: str, *arguments) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.program
 def test_examples_run_one_after_the_other(tmp_path):
     run_example("random_model.py", "--output_dir", tmp_path)
     printed = run_example("embed_sentences.py", "--model_name_or_path", tmp_path)

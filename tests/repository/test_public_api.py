@@ -108,6 +108,7 @@ def test_the_rules_name_files_that_exist():
     assert all((ROOT / name).exists() for name in [*STRICTER, *LOOSER, COMMAND_LINE])
 
 
+@pytest.mark.program
 def test_import_of_the_library_needs_no_extra():
     """Only the modules that `import elmo_hf` itself loads."""
     import subprocess

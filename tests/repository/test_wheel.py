@@ -1,36 +1,69 @@
-"""The built wheel, not the clone: what a user installs."""
+"""The built distributions, not the clone: what a user downloads and installs."""
 
-import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.distribution import ROOT, build, copy_clone, environment, install, needs_git
 from helpers.tiny import tiny_config, write_model
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.program, needs_git]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def built(tmp_path_factory):
+    """The source distribution and the wheel."""
+    folder = tmp_path_factory.mktemp("built")
+    return build(copy_clone(folder / "clone"), folder / "dist")
+
+
+@pytest.fixture(scope="module")
+def site(built):
     """A folder with the installed wheel in it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT]
-    subprocess.run([*pip, *build], check=True)
-    (wheel,) = folder.glob("*.whl")
-    subprocess.run([*pip, "install", "--no-deps", "--target", folder / "site", wheel], check=True)
-    return folder / "site"
+    _, wheel = built
+    return install(wheel.parent / "site", wheel)
 
 
-def test_wheel_holds_the_conversion_inside_the_package(site):
-    (wheel,) = site.parent.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
+def test_descriptions_are_fit_for_an_index(built):
+    command = [sys.executable, "-m", "twine", "check", "--strict", *built]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout + done.stderr
+
+
+def test_wheel_holds_the_conversion_inside_the_package(built):
+    names = zipfile.ZipFile(built[1]).namelist()
     tops = {name.split("/")[0] for name in names}
     assert "elmo_hf/conversion/key_map.py" in names and "elmo_hf/py.typed" in names
     assert {top for top in tops if not top.endswith(".dist-info")} == {"elmo_hf"}
+
+
+def test_wheel_holds_every_file_of_the_package_once(built):
+    """Modules, metrics, weights: what is in the folders is in the wheel, and nothing else is."""
+    names = [name for name in zipfile.ZipFile(built[1]).namelist() if ".dist-info/" not in name]
+    sources = [path for room in ("elmo_hf", "conversion") for path in (ROOT / room).rglob("*")]
+    expected = {
+        path.relative_to(ROOT).as_posix()
+        for path in sources
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    expected = {f"elmo_hf/{name}" if name.startswith("conversion/") else name for name in expected}
+    assert sorted(names) == sorted(expected)
+    assert sum(name.endswith("/model.safetensors") for name in names) == 1
+    assert sum("/tagging/metrics/" in name for name in names) >= 2
+
+
+def test_source_distribution_holds_what_its_tests_need(built):
+    with tarfile.open(built[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    tracked = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+    assert {"README.md", "LICENSE", "conversion/README.md"} <= tracked
+    assert tracked <= names
+    assert not {name for name in names if "__pycache__" in name or name.startswith("build")}
 
 
 def run_installed(site: Path, folder: Path, *arguments: str) -> str:
@@ -41,11 +74,10 @@ def run_installed(site: Path, folder: Path, *arguments: str) -> str:
         f"sys.argv = ['elmo-hf', *{arguments!r}]\n"
         "elmo_hf.cli.main()\n"
     )
-    settings = {"PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
-        env=os.environ | settings,
+        env=environment(site),
         capture_output=True,
         text=True,
     )

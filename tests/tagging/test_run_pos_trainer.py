@@ -12,6 +12,8 @@ from transformers import AutoModelForTokenClassification
 from elmo_hf import ElmoModel, ElmoTokenizer
 from elmo_hf.tagging.tagged_data import read_tagged
 
+pytestmark = pytest.mark.program
+
 SCRIPT = "run_pos_trainer.py"
 
 

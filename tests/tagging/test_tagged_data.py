@@ -156,6 +156,7 @@ def test_missing_columns_folders_and_bytes(tmp_path):
         load_tagged(path)
 
 
+@pytest.mark.program
 def test_a_file_that_may_not_be_read(tmp_path):
     """In a process that is not root, whom nothing is forbidden."""
     path = tmp_path / "data"
