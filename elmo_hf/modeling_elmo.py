@@ -828,6 +828,13 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
             hidden = self.dropout(torch.cat([read, after_lstm.flatten(2)], dim=-1))
         return self.classifier(hidden)
 
+    def decode(
+        self, logits: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The numbers of the words' tags and their probabilities, both (batch, words)."""
+        probabilities, numbers = logits.float().softmax(dim=-1).max(dim=-1)
+        return numbers, probabilities
+
 
 def run_over_words(lstm: nn.LSTM, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """A bidirectional LSTM over the live words only, wherever the padding is."""

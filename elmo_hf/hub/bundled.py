@@ -8,7 +8,7 @@ from pathlib import Path
 
 # what every command calls it; a folder of this name is reached as ./carried
 BUNDLED = "bundled"
-FOLDER = Path(__file__).resolve().parent / "bundled_model"
+FOLDER = Path(__file__).resolve().parents[1] / "bundled_model"
 
 
 def bundled_model() -> str:
