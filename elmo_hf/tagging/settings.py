@@ -61,8 +61,8 @@ class ModelSettings:
     finetune_bilm: bool = option(False, help="train the biLM as well")
     layers: str = option(
         "mix",
-        help="what the head reads of the biLM: mix, top, mean, the number of a layer, or all, "
-        "which are all layers side by side",
+        help="what the head reads of the biLM: mix, top, mean, the number of a layer, or all "
+        "for all layers side by side",
     )
     num_mixes: int = option(1, help="number of mixes of the layers")
     mix_after_lstm: bool = option(False, help="join the last mix after the task BiLSTM")
