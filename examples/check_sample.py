@@ -8,26 +8,26 @@ import itertools
 import sys
 from pathlib import Path
 
-from elmo_hf.tagging.tagged_data import read_tagged
+from elmo_hf.tagging import read_tagged
 
 FOLDER = Path(__file__).parent / "sample"
 UNIVERSAL_TAGS = {
     *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
     *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
 }
-# sentences that share more of their distinct words than this are nearly the same
+# Sentences that share more than this of their distinct words are nearly the same.
 NEARLY = 0.6
 
 
 def check(files: list[Path]) -> list[str]:
-    """What is wrong, a line each."""
+    """What is wrong, one sentence per fault."""
     faults = []
     sentences = []
     for file in files:
         for sentence in read_tagged(file):
             where = f"{file.name}, line {sentence['line']}"
             unknown = set(sentence["tags"]) - UNIVERSAL_TAGS
-            faults += [f"{where}: {tag!r} is no universal tag" for tag in sorted(unknown)]
+            faults += [f"{where}: {tag!r} is not a universal tag" for tag in sorted(unknown)]
             words = frozenset(word.lower() for word in sentence["tokens"])
             sentences.append((file, where, sentence["tokens"], words))
     for first, second in itertools.combinations(sentences, 2):
@@ -35,7 +35,7 @@ def check(files: list[Path]) -> list[str]:
         if first[2] == second[2]:
             faults.append(f"{second[1]}: the same sentence as {first[1]}")
         elif first[0] != second[0] and shared > NEARLY:
-            faults.append(f"{second[1]}: nearly the sentence of {first[1]}")
+            faults.append(f"{second[1]}: nearly the same sentence as {first[1]}")
     return faults
 
 

@@ -1,10 +1,10 @@
-"""Fine-tune a tagger with peft: LoRA on all linear layers, saved apart, merged at the end.
+"""Fine-tune a tagger with peft: LoRA on all linear layers, saved separately and merged.
 
     pip install '.[ecosystem]'
     python examples/run_lora.py --output_dir my-lora --train_file train.conllu
 
-The tagger is the carried one, its tags stay. What is trained and saved is a few per cent of it; the
-merged tagger is an ordinary folder again.
+By default it fine-tunes the bundled tagger, whose tags stay. What is trained and saved is a few per
+cent of the weights; the merged tagger is an ordinary model folder.
 """
 
 import argparse
@@ -15,12 +15,12 @@ from peft import LoraConfig, get_peft_model
 from tqdm.auto import tqdm
 
 from elmo_hf import ElmoForTokenClassification, ElmoTokenizer
-from elmo_hf.cli import run
-from elmo_hf.hub.bundled import BUNDLED, find_tagger
-from elmo_hf.tagging.tagged_data import load_tagged, number_tags
+from elmo_hf.hub import BUNDLED, find_tagger
+from elmo_hf.system import run_program
+from elmo_hf.tagging import load_tagged, number_tags
 
 SAMPLE = Path(__file__).resolve().parent / "sample" / "train.conllu"
-# all of the biLSTM's, the one that leads to it, and the head's
+# The linear layers of the biLSTM, the projection before it, and the head.
 TARGETS = ["input_linear", "recurrent_linear", "projection", "classifier"]
 
 
@@ -28,11 +28,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model_name_or_path", type=find_tagger, default=BUNDLED, help="a tagger")
-    parser.add_argument("--train_file", type=Path, default=SAMPLE, help="tagged text")
+    parser.add_argument(
+        "--model_name_or_path",
+        type=find_tagger,
+        default=BUNDLED,
+        help="a tagger: a folder or a Hub name",
+    )
+    parser.add_argument("--train_file", type=Path, default=SAMPLE, help="tagged text to learn from")
     parser.add_argument("--num_train_epochs", type=int, default=2)
     parser.add_argument("--learning_rate", type=float, default=1e-3)
-    parser.add_argument("--rank", type=int, default=8, help="of the added matrices")
+    parser.add_argument("--rank", type=int, default=8, help="rank of the added matrices")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--output_dir", type=Path, required=True)
     args = parser.parse_args()
@@ -41,7 +46,7 @@ def main() -> None:
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
     numbers = base.config.label2id
     sentences = number_tags(load_tagged(args.train_file, "pos"), str(args.train_file), numbers)
-    # no task type: with one, peft would train the classifier as a whole beside its matrices
+    # No task type: with one, peft would train the whole classifier besides its added matrices.
     settings = LoraConfig(r=args.rank, target_modules=TARGETS)
     model = get_peft_model(base, settings).train()
     model.print_trainable_parameters()
@@ -69,4 +74,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run_program(main)

@@ -3,14 +3,13 @@ r"""Train a tagger on ELMo with transformers' Trainer: what you know from BERT, 
     python examples/run_pos_trainer.py --output_dir my-tagger --num_train_epochs 5 \
         --train_file train.conllu --validation_file dev.conllu --test_file test.conllu
 
-All of TrainingArguments are options, too. Without files it trains on the sample beside this script.
-Kill the run and start the same command again: it goes on from the last checkpoint. `run_pos.py`
-does more: a cache of a frozen biLM's layers, predictions, a report.
+All of TrainingArguments are options as well. Without files it trains on the sample beside this
+script. To resume an interrupted run, repeat the command. `run_pos.py` does more: it keeps the
+layers of a frozen biLM, and writes predictions and a report.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 from datasets import Dataset
@@ -18,35 +17,45 @@ from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
     DataCollatorForTokenClassification,
-    HfArgumentParser,
     Trainer,
     TrainingArguments,
     set_seed,
 )
 
-from elmo_hf.cli import run
-from elmo_hf.hub.bundled import BUNDLED, find_model
-from elmo_hf.hub.publish import publish
-from elmo_hf.tagging.tagged_data import load_splits
-from elmo_hf.training.run import leave_together, whole_checkpoint
+from elmo_hf.hub import BUNDLED, find_model, publish
+from elmo_hf.system import run_program
+from elmo_hf.tagging import load_splits
+from elmo_hf.training import leave_together, newest_trainer_checkpoint, option, parse_settings
+
+FOLDER = Path(__file__).resolve().parent / "sample"
+SAMPLE = {
+    "train": FOLDER / "train.conllu",
+    "validation": FOLDER / "dev.conllu",
+    "test": FOLDER / "test.conllu",
+}
 
 
 @dataclass
 class Arguments:
-    """What to train on what."""
+    """What to train, and on which text."""
 
-    model_name_or_path: str = field(default=BUNDLED, metadata={"help": "an ELMo folder or name"})
-    train_file: str | None = field(default=None, metadata={"help": "default: the sample's"})
-    validation_file: str | None = None
-    test_file: str | None = None
-    freeze_bilm: bool = field(default=False, metadata={"help": "train the head alone"})
+    model_name_or_path: str = option(BUNDLED, help="an ELMo folder or Hub name")
+    train_file: Path | None = option(None, help="tagged text to learn from")
+    validation_file: Path | None = option(None, help="tagged text that chooses the best epoch")
+    test_file: Path | None = option(None, help="tagged text that the best epoch is tested on")
+    freeze_bilm: bool = option(False, help="train the head alone")
+
+    def files(self) -> dict[str, Path]:
+        """The files that are named, by their splits."""
+        files = {split: getattr(self, f"{split}_file") for split in SAMPLE}
+        return {split: file for split, file in files.items() if file is not None}
 
 
 @dataclass
 class Settings(TrainingArguments):
-    """TrainingArguments with defaults that suit: best model, one evaluation an epoch."""
+    """TrainingArguments with suitable defaults: the best model, one evaluation per epoch."""
 
-    output_dir: str = field(metadata={"help": "a run that is there goes on"})
+    output_dir: str = option(help="folder for the model; a run in it is resumed")
     learning_rate: float = 1e-3
     per_device_train_batch_size: int = 16
     eval_strategy: str = "epoch"
@@ -59,13 +68,13 @@ class Settings(TrainingArguments):
 
 def token_accuracy(prediction) -> dict[str, float]:
     """The share of right tags among the words."""
-    counts = prediction.label_ids != -100
-    right = prediction.predictions.argmax(axis=-1) == prediction.label_ids
-    return {"accuracy": float(np.mean(right[counts]))}
+    is_word = prediction.label_ids != -100
+    right = prediction.predictions == prediction.label_ids
+    return {"accuracy": float(np.mean(right[is_word]))}
 
 
 def encode(dataset: Dataset, tokenizer) -> Dataset:
-    """A word is a token: its tags need no alignment."""
+    """Every word is one token, so its tag needs no alignment."""
 
     def work(rows: dict) -> dict:
         encoded = tokenizer(rows["tokens"], is_split_into_words=True)
@@ -74,13 +83,25 @@ def encode(dataset: Dataset, tokenizer) -> Dataset:
     return dataset.map(work, batched=True, remove_columns=dataset.column_names)
 
 
+def make_trainer(model, settings: Settings, data: dict[str, Dataset], tokenizer) -> Trainer:
+    return Trainer(
+        model=model,
+        args=settings,
+        train_dataset=data["train"],
+        eval_dataset=data["validation"],
+        processing_class=tokenizer,
+        data_collator=DataCollatorForTokenClassification(tokenizer),
+        # the model says which tags its logits mean
+        preprocess_logits_for_metrics=lambda logits, labels: model.decode(logits)[0],
+        compute_metrics=token_accuracy,
+    )
+
+
 def main() -> None:
-    parser = HfArgumentParser((Arguments, Settings), description=__doc__)
-    args, settings = parser.parse_args_into_dataclasses()
-    # Trainer's own push would leave the model's code behind
+    args, settings = parse_settings((Arguments, Settings), __doc__)
+    # Trainer's own push would leave the model's code behind.
     push, settings.push_to_hub = settings.push_to_hub, False
-    extras = {"dataset_name": None, "token_column": None, "tag_column": None, "task": "pos"}
-    splits, labels = load_splits(SimpleNamespace(**vars(args), **extras, max_train_samples=None))
+    splits, labels = load_splits(args.files() or SAMPLE)
     name = find_model(args.model_name_or_path)
     # for the new head
     set_seed(settings.seed)
@@ -92,16 +113,8 @@ def main() -> None:
     if args.freeze_bilm:
         model.freeze_bilm()
     data = {split: encode(dataset, tokenizer) for split, dataset in splits.items()}
-    trainer = Trainer(
-        model=model,
-        args=settings,
-        train_dataset=data["train"],
-        eval_dataset=data["validation"],
-        processing_class=tokenizer,
-        data_collator=DataCollatorForTokenClassification(tokenizer),
-        compute_metrics=token_accuracy,
-    )
-    trainer.train(resume_from_checkpoint=whole_checkpoint(settings.output_dir))
+    trainer = make_trainer(model, settings, data, tokenizer)
+    trainer.train(resume_from_checkpoint=newest_trainer_checkpoint(settings.output_dir))
     trainer.save_model()
     for split in [split for split in ("validation", "test") if split in data]:
         metrics = trainer.evaluate(data[split], metric_key_prefix=split)
@@ -116,4 +129,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run_program(main)

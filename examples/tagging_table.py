@@ -1,16 +1,15 @@
-"""Put the results of several runs of run_pos.py side by side, best last, as a table of Markdown.
+"""Print the results of several runs of run_pos.py as a table of Markdown, the best run last.
 
     python examples/tagging_table.py outputs/frozen outputs/finetuned
 
-Every row is an output folder; the last columns say what the most frequent tag of each word gives.
+Every row is an output folder; the last columns show how the most frequent tag of each word scores.
 """
 
 import argparse
 import json
 from pathlib import Path
 
-from elmo_hf.cli import run
-from elmo_hf.tagging.settings import GOAL
+from elmo_hf.system import run_program
 
 SPLITS = ("validation", "test")
 
@@ -23,8 +22,8 @@ def read_results(folder: Path) -> dict:
 
 
 def columns(results: dict) -> list[str]:
-    """Validation and test, then their baselines; of whichever figure chose the best epoch."""
-    goal = next(goal for goal in reversed(GOAL.values()) if f"validation_{goal}" in results)
+    """Validation and test, then their baselines; of the figure that chose the best epoch."""
+    goal = results["goal"]
     names = [f"{split}_{kind}{goal}" for kind in ("", "baseline_") for split in SPLITS]
     return [f"{100 * results[name]:.2f}" if name in results else "" for name in names]
 
@@ -43,4 +42,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run_program(main)

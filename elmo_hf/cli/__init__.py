@@ -166,7 +166,8 @@ def tag(
     style = style or ("colour" if sys.stdout.isatty() else "conllu")
     if style not in ("conllu", "colour"):
         raise ValueError(f"--format is {style!r} but must be conllu or colour.")
-    tagger = ElmoTagger(model, cuda_device())
+    gpu = cuda_device()
+    tagger = ElmoTagger(model, f"cuda:{gpu}" if gpu >= 0 else None)
     labels = sorted(tagger.labels.values())
     # bright ones of the terminal's 256 colours, as far from one another as their number allows
     colours = {tag: 17 + 211 * number // len(labels) for number, tag in enumerate(labels)}

@@ -1,9 +1,13 @@
-"""What a frozen biLM makes of a dataset, worked out once and mapped into memory from then on."""
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""The layers that a frozen biLM gives for a dataset, computed once and mapped into memory."""
 
+import errno
 import hashlib
 import json
 import os
+import shutil
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -11,13 +15,14 @@ from accelerate import Accelerator
 from datasets import Dataset
 from tqdm.auto import tqdm
 
-from elmo_hf import ElmoModel, ElmoTokenizer
-from elmo_hf.embedding.job import add_weights
+from elmo_hf.embedding.fingerprint import add_weights
+from elmo_hf.modeling_elmo import ElmoModel
 from elmo_hf.text.batching import batches_by_length
+from elmo_hf.tokenization_elmo import ElmoTokenizer
 
-# sentences that are read, written and marked as done together
+# Sentences that are read, written and marked as done together.
 CHUNK = 256
-# words, padding included, that the biLM reads at once
+# Words, padding included, that the biLM reads at once.
 WORDS_AT_ONCE = 2048
 
 
@@ -25,18 +30,18 @@ class FeatureCache:
     """
     All layers of all words of a dataset, (words, layers, hidden_size) in one float32 file.
 
-    The file's name holds a hash of the weights and of the words, so that neither a changed model
-    nor changed data ever meets it. It is filled chunk by chunk by all processes together; a killed
-    run goes on with the chunks that are missing.
+    The file's name holds a hash of the weights and of the words, so that a changed model or changed
+    data gets another file. All processes fill it together, chunk by chunk; a run that was killed
+    computes only the chunks that are missing.
     """
 
     def __init__(self, folder: Path, model: ElmoModel, dataset: Dataset, name: str):
-        self.lengths = np.array([len(tokens) for tokens in dataset["tokens"]])
-        self.starts = np.concatenate([[0], self.lengths.cumsum()])
+        self.lengths = [len(tokens) for tokens in dataset["tokens"]]
+        self.starts = np.cumsum([0, *self.lengths])
         config = model.config
         layers = config.num_hidden_layers + 1
         self.shape = (int(self.starts[-1]), layers, config.hidden_size)
-        self.path = folder / f"{name}-{key_of(model, dataset)}.float32"
+        self.path = folder / f"{name}-{hash_features(model, dataset)}.float32"
         self.dataset, self.model = dataset, model
 
     def fill(self, accelerator: Accelerator, tokenizer: ElmoTokenizer, name: str) -> None:
@@ -50,18 +55,9 @@ class FeatureCache:
             reserve(marks, len(chunks))
         accelerator.wait_for_everyone()
         if not self.path.exists():
-            values = np.memmap(part, np.float32, "r+", shape=self.shape)
-            done = np.memmap(marks, np.uint8, "r+", shape=(len(chunks),))
             own = range(accelerator.process_index, len(chunks), accelerator.num_processes)
-            self.model.prepare_for_inference()
-            for number in tqdm(
-                own, desc=name, unit="chunk", disable=not accelerator.is_main_process
-            ):
-                if not done[number]:
-                    self.write(values, chunks[number], tokenizer)
-                    values.flush()
-                    done[number] = 1
-                    done.flush()
+            shown = tqdm(own, desc=name, unit="chunk", disable=not accelerator.is_main_process)
+            self.fill_chunks(part, marks, chunks, shown, tokenizer)
         accelerator.wait_for_everyone()
         if accelerator.is_main_process and not self.path.exists():
             os.replace(part, self.path)
@@ -69,9 +65,24 @@ class FeatureCache:
         accelerator.wait_for_everyone()
         self.values = np.memmap(self.path, np.float32, "r", shape=self.shape)
 
+    def fill_chunks(
+        self, part: Path, marks: Path, chunks: list[range], own: tqdm, tokenizer: ElmoTokenizer
+    ) -> None:
+        """Computes this process's own chunks, but for those that are marked as done."""
+        # A function of its own, at whose end the files are closed: Windows renames no open file.
+        values = np.memmap(part, np.float32, "r+", shape=self.shape)
+        done = np.memmap(marks, np.uint8, "r+", shape=(len(chunks),))
+        self.model.prepare_for_inference()
+        for number in own:
+            if not done[number]:
+                self.write(values, chunks[number], tokenizer)
+                values.flush()
+                done[number] = 1
+                done.flush()
+
     @torch.inference_mode()
     def write(self, values: np.memmap, numbers: range, tokenizer: ElmoTokenizer) -> None:
-        """The layers of some sentences, those of about one length together."""
+        """Writes the layers of some sentences; those of similar length are read together."""
         for some in batches_by_length(self.lengths, WORDS_AT_ONCE, numbers):
             words = [self.dataset[number]["tokens"] for number in some]
             batch = tokenizer(words, is_split_into_words=True, padding=True, return_tensors="pt")
@@ -86,21 +97,32 @@ class FeatureCache:
 
 
 def reserve(path: Path, size: int) -> None:
-    """A file of this size, which is kept if it is there: a full disk is told now, not half-way."""
+    """Makes a file of this size unless it is there: a full disk is reported now, not halfway."""
     if path.exists() and path.stat().st_size == size:
         return
     try:
         with path.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, max(1, size))
+            allocate(file, max(1, size), path.parent)
     except OSError as error:
         path.unlink(missing_ok=True)
         raise OSError(
             f"There is no room for the biLM's layers, {size / 1e6:.0f} MB, in {str(path.parent)!r} "
-            f"({error.strerror}); give another --cache_dir, or --no_feature_cache."
+            f"({error.strerror}); choose another --cache_dir, or pass --no_feature_cache."
         ) from error
 
 
-def key_of(model: ElmoModel, dataset: Dataset) -> str:
+def allocate(file: BinaryIO, size: int, folder: Path) -> None:
+    """Gives an empty file its size, and its space on disk where the system can do that."""
+    # macOS and Windows lack it
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    if shutil.disk_usage(folder).free < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    file.truncate(size)
+
+
+def hash_features(model: ElmoModel, dataset: Dataset) -> str:
     """A hash of the biLM and of the words it reads."""
     key = hashlib.sha256()
     for part in (model.token_encoder, model.layers):

@@ -1,20 +1,61 @@
-"""How well sentences are tagged: figures, a baseline, and predictions as CoNLL-U."""
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""How well sentences are tagged: the figures of a metric, and a baseline.
+
+A metric is a module for `evaluate` in metrics/, and `tasks.py` says which one a task has. Whatever
+shows figures relies on this convention for the dict that a metric returns: the first entry chooses
+the best epoch; floats are fractions, shown in per cent; ints are counts; and `tags` has such a dict
+for each tag or kind of span.
+"""
 
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 import evaluate
 from datasets import Dataset
 
+from elmo_hf.tagging.tasks import TASKS
+
 METRICS = Path(__file__).resolve().parent / "metrics"
+Figures = dict[str, Any]
+
+
+def measure(
+    task: str, dataset: Dataset, tags: list[list[str]], counts: dict[str, Counter]
+) -> Figures:
+    """The figures of predicted tags; `counts` are those of the training text."""
+    metric = evaluate.load(str(METRICS / TASKS[task].metric))
+    return metric.compute(
+        predictions=tags,
+        references=dataset["tags"],
+        tokens=dataset["tokens"],
+        known_tags={word: sorted(tags) for word, tags in counts.items()},
+    )
+
+
+def goal_of(figures: Figures) -> str:
+    """The name of the figure that chooses the best epoch."""
+    return next(iter(figures))
+
+
+def fractions(figures: Figures) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if isinstance(value, float)}
+
+
+def describe(figures: Figures) -> str:
+    """All fractions in one line."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {100 * value:.2f} %"
+        for name, value in fractions(figures).items()
+    )
 
 
 def count_tags(train: Dataset) -> dict[str, Counter]:
     """How often each word of the training text has which tag."""
     counts: dict[str, Counter] = defaultdict(Counter)
     for row in train:
-        for word, tag_ in zip(row["tokens"], row["tags"], strict=True):
-            counts[word][tag_] += 1
+        for word, tag in zip(row["tokens"], row["tags"], strict=True):
+            counts[word][tag] += 1
     return counts
 
 
@@ -24,37 +65,3 @@ def most_frequent(counts: dict[str, Counter], dataset: Dataset) -> list[list[str
     best = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
     usual = everything.most_common(1)[0][0]
     return [[best.get(word, usual) for word in tokens] for tokens in dataset["tokens"]]
-
-
-def measure(task: str, dataset: Dataset, tags: list[list[str]], counts: dict[str, Counter]) -> dict:
-    """The figures of predicted tags, by the metric modules beside this script."""
-    name = {"pos": "tagging", "ner": "spans"}[task]
-    metric = evaluate.load(str(METRICS / name))
-    given = {"predictions": tags, "references": dataset["tags"]}
-    if task == "ner":
-        return metric.compute(**given)
-    known = {word: sorted(tags) for word, tags in counts.items()}
-    return metric.compute(**given, tokens=dataset["tokens"], known_tags=known)
-
-
-def scalars(figures: dict) -> dict[str, float]:
-    return {name: value for name, value in figures.items() if isinstance(value, float)}
-
-
-def describe(figures: dict) -> str:
-    names = ("loss", "accuracy", "unknown_accuracy", "f1")
-    shown = [name for name in figures if name.split("_", 1)[1] in names]
-    return ", ".join(f"{name.replace('_', ' ')} {figures[name]:.4f}" for name in shown)
-
-
-def write_conllu(path: Path, dataset: Dataset, tags: list[list[str]]) -> None:
-    """Predictions in the column of tags; where they are wrong, the right tag in the last column."""
-    lines = []
-    for row, guesses in zip(dataset, tags, strict=True):
-        for number, (word, truth, guess) in enumerate(
-            zip(row["tokens"], row["tags"], guesses, strict=True), start=1
-        ):
-            note = "_" if truth == guess else f"Gold={truth}"
-            lines.append("\t".join([str(number), word, "_", guess, *["_"] * 5, note]))
-        lines.append("")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

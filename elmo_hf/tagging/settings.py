@@ -1,84 +1,123 @@
-"""The arguments of `run_pos.py`, in the style of transformers' examples."""
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""What can be set when a tagger is trained, which is also what can be asked for on a command line.
 
-import argparse
+The groups are those of the script's help. Files that are not named are the script's business.
+"""
+
+from dataclasses import dataclass
 from pathlib import Path
 
-from elmo_hf.hub.bundled import BUNDLED, find_model
-from elmo_hf.tagging.tagged_data import SPLITS
-from elmo_hf.training.run import Help
-
-# the figure that chooses the best epoch
-GOAL = {"pos": "accuracy", "ner": "f1"}
+from elmo_hf.hub.bundled import BUNDLED
+from elmo_hf.tagging.tasks import TASKS
+from elmo_hf.training.settings import option
 
 
-def parse_args(description: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description, formatter_class=Help)
-    data = parser.add_argument_group("data")
-    for split in SPLITS:
-        data.add_argument(f"--{split}_file", type=Path, help="default: the sample's")
-    data.add_argument("--dataset_name", help="instead of files: a dataset of the Hub")
-    data.add_argument("--dataset_config_name", help="which of its configurations")
-    data.add_argument("--token_column", help="the words' column; default: the likeliest")
-    data.add_argument("--tag_column", help="the tags' column, by name or number; likewise")
-    data.add_argument("--task", choices=GOAL, default="pos", help="ner counts spans by seqeval")
-    data.add_argument("--max_train_samples", type=int, help="use fewer sentences, for a try")
-    data.add_argument("--cache_dir", type=Path, help="of the biLM's layers; default OUTPUT_DIR")
-    data.add_argument("--no_feature_cache", action="store_true", help="read the text every epoch")
-    model = parser.add_argument_group("model")
-    model.add_argument(
-        "--model_name_or_path",
-        type=find_model,
-        default=BUNDLED,
-        help="an ELMo folder or Hub name",
+@dataclass(kw_only=True)
+class DataSettings:
+    """The tagged text, and how it is kept."""
+
+    _argument_group_name = "data"
+
+    train_file: Path | None = option(None, help="tagged text to learn from")
+    validation_file: Path | None = option(None, help="tagged text that chooses the best epoch")
+    test_file: Path | None = option(None, help="tagged text that the best epoch is tested on")
+    dataset_name: str | None = option(None, help="a dataset of the Hub, instead of files")
+    dataset_config_name: str | None = option(None, help="which configuration of this dataset")
+    token_column: str | None = option(None, help="the column of words; default: the likeliest")
+    tag_column: str | None = option(
+        None, help="the column of tags, by name or number; default: the likeliest"
     )
-    model.add_argument("--finetune_bilm", action="store_true", help="train the biLM as well")
-    model.add_argument(
-        "--layers",
-        default="mix",
-        help="what of the biLM the head reads: mix, top, mean, a number, or all layers side by "
-        "side",
+    task: str = option(
+        "pos", help="what the tags are; for ner, spans are counted", choices=[*TASKS]
     )
-    model.add_argument("--num_mixes", type=int, default=1, help="how many mixes")
-    model.add_argument(
-        "--mix_after_lstm", action="store_true", help="the last mix joins after the task BiLSTM"
+    max_train_samples: int | None = option(None, help="use only this many training sentences")
+    cache_dir: Path | None = option(
+        None, help="where the biLM's layers are kept; default: in OUTPUT_DIR"
     )
-    model.add_argument(
-        "--task_lstm_size", type=int, default=200, help="of the task BiLSTM; 0 for a linear head"
+    no_feature_cache: bool = option(False, help="let the biLM read the text in every epoch")
+
+    def __post_init__(self) -> None:
+        if self.dataset_name and self.files:
+            raise ValueError("Pass either files or --dataset_name, not both.")
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are named, by their splits."""
+        files = {
+            "train": self.train_file,
+            "validation": self.validation_file,
+            "test": self.test_file,
+        }
+        return {split: file for split, file in files.items() if file is not None}
+
+
+@dataclass(kw_only=True)
+class ModelSettings:
+    """The biLM, and the head on it."""
+
+    _argument_group_name = "model"
+
+    model_name_or_path: str = option(BUNDLED, help="an ELMo folder or Hub name")
+    finetune_bilm: bool = option(False, help="train the biLM as well")
+    layers: str = option(
+        "mix",
+        help="what the head reads of the biLM: mix, top, mean, the number of a layer, or all "
+        "for all layers side by side",
     )
-    model.add_argument("--word_vectors", type=Path, help="a text file of GloVe or word2vec")
-    model.add_argument("--elmo_dropout", type=float, default=0.0, help="on ELMo's vectors")
-    model.add_argument("--dropout", type=float, default=0.5, help="before the classifier")
-    training = parser.add_argument_group("training")
-    training.add_argument("--num_train_epochs", type=int, default=40, help="at most")
-    training.add_argument("--patience", type=int, default=8, help="epochs without a better one")
-    training.add_argument(
-        "--words_per_batch", type=int, default=300, help="of sentences of about one length"
+    num_mixes: int = option(1, help="number of mixes of the layers")
+    mix_after_lstm: bool = option(False, help="join the last mix after the task BiLSTM")
+    task_lstm_size: int = option(200, help="size of the task BiLSTM; 0 for a linear head")
+    word_vectors: Path | None = option(None, help="a text file of GloVe, word2vec or fastText")
+    elmo_dropout: float = option(0.0, help="dropout on ELMo's vectors")
+    dropout: float = option(0.5, help="dropout before the classifier")
+
+    def __post_init__(self) -> None:
+        if self.mix_after_lstm and self.num_mixes < 2:
+            raise ValueError("--mix_after_lstm requires --num_mixes 2 or more.")
+
+
+@dataclass(kw_only=True)
+class TrainingSettings:
+    """The training loop."""
+
+    _argument_group_name = "training"
+
+    num_train_epochs: int = option(40, help="the largest number of epochs")
+    patience: int = option(8, help="stop after this many epochs without a better one")
+    words_per_batch: int = option(
+        300, help="words per batch and process, in sentences of similar length"
     )
-    training.add_argument(
-        "--per_device_train_batch_size", type=int, help="instead: sentences, of any length"
+    per_device_train_batch_size: int | None = option(
+        None, help="instead: sentences per batch and process, of any length"
     )
-    training.add_argument("--gradient_accumulation_steps", type=int, default=1, help="batches")
-    training.add_argument("--learning_rate", type=float, default=3e-3, help="of the head")
-    training.add_argument("--bilm_learning_rate", type=float, default=3e-4, help="of the biLM")
-    training.add_argument("--weight_decay", type=float, default=0.01, help="of AdamW")
-    training.add_argument("--mix_l2", type=float, default=0.001, help="L2 on the mix weights")
-    training.add_argument("--max_grad_norm", type=float, default=1.0, help="for clipping")
-    training.add_argument("--warmup_ratio", type=float, default=0.05, help="of all steps")
-    training.add_argument("--mixed_precision", choices=["no", "fp16", "bf16"], help="of accelerate")
-    training.add_argument("--checkpointing_steps", type=int, help="default: after every epoch")
-    training.add_argument("--seed", type=int, default=42, help="of everything random")
-    training.add_argument("--report_to", help="a tracker of accelerate, such as tensorboard")
-    training.add_argument("--output_dir", type=Path, required=True, help="of model and report")
-    hub = parser.add_argument_group("hub")
-    hub.add_argument("--push_to_hub", action="store_true", help="as `elmo-hf push` does")
-    hub.add_argument("--hub_model_id", help="the repository, as in me/elmo-pos")
-    hub.add_argument("--license", default="other", help="of your weights, for the model card")
-    args = parser.parse_args()
-    if args.push_to_hub and not args.hub_model_id:
-        parser.error("--push_to_hub needs --hub_model_id")
-    files = [getattr(args, f"{split}_file") for split in SPLITS]
-    if args.dataset_name and any(files):
-        parser.error("give files or --dataset_name")
-    if args.mix_after_lstm and args.num_mixes < 2:
-        parser.error("--mix_after_lstm needs --num_mixes 2 or more")
-    return args
+    gradient_accumulation_steps: int = option(1, help="batches per step")
+    learning_rate: float = option(3e-3, help="learning rate of the head")
+    bilm_learning_rate: float = option(3e-4, help="learning rate of the biLM")
+    weight_decay: float = option(0.01, help="weight decay of AdamW")
+    mix_l2: float = option(0.001, help="L2 penalty on the mix weights")
+    max_grad_norm: float = option(1.0, help="gradients are clipped to this norm")
+    warmup_ratio: float = option(0.05, help="share of all steps with a rising learning rate")
+    mixed_precision: str | None = option(
+        None, help="as accelerate offers it", choices=["no", "fp16", "bf16"]
+    )
+    checkpointing_steps: int | None = option(
+        None, help="steps between checkpoints; default: one after every epoch"
+    )
+    seed: int = option(42, help="seed of everything random")
+    report_to: str | None = option(None, help="a tracker of accelerate, such as tensorboard")
+    output_dir: Path = option(help="folder for the model and the report")
+
+
+@dataclass(kw_only=True)
+class HubSettings:
+    """What happens with the trained tagger."""
+
+    _argument_group_name = "hub"
+
+    push_to_hub: bool = option(False, help="publish the tagger, as `elmo-hf push` does")
+    hub_model_id: str | None = option(None, help="the Hub repository, such as me/elmo-pos")
+    license: str = option("other", help="licence of your weights, for the model card")
+
+    def __post_init__(self) -> None:
+        if self.push_to_hub and not self.hub_model_id:
+            raise ValueError("--push_to_hub requires --hub_model_id.")

@@ -12,13 +12,15 @@ from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.text.batching import map_by_length
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
-# sentences that are sorted by length together
+# Sentences that are sorted by length together.
 WINDOW = 1024
-# words, padding included, that the model reads at once
+# Words, padding included, that the model reads at once.
 WORDS_AT_ONCE = 4096
 
 
 class TaggedSentence(NamedTuple):
+    """A sentence with a tag for each word."""
+
     words: list[str]
     tags: list[str]
     # how probable the model holds each of these tags
@@ -28,20 +30,23 @@ class TaggedSentence(NamedTuple):
 class ElmoTagger:
     """A token classifier and its tokenizer, ready to tag."""
 
-    def __init__(self, name_or_path: str = BUNDLED, cuda_device: int = -1):
-        name_or_path = find_tagger(name_or_path)
-        classes = ElmoConfig.from_pretrained(name_or_path).architectures or []
+    def __init__(self, model: str = BUNDLED, device: str | torch.device | None = None):
+        """`model` is `bundled`, a folder or a Hub name; by default it runs on the CPU."""
+        folder = find_tagger(model)
+        config = ElmoConfig.from_pretrained(folder)
+        classes = config.architectures or []
         if "ElmoForTokenClassification" not in classes:
-            found = ", ".join(classes) or "of no known class"
+            found = f"an {', '.join(classes)}" if classes else "a model of unknown class"
             raise ValueError(
-                f"{name_or_path!r} is no tagger but {found}; train one with examples/run_pos.py."
+                f"{model!r} holds {found}, not a tagger; train one with elmo_hf.tagging."
+                "train_tagger or examples/run_pos.py."
             )
-        model = ElmoForTokenClassification.from_pretrained(name_or_path)
-        if cuda_device >= 0:
-            model.to(f"cuda:{cuda_device}")  # type: ignore[arg-type]
-        self.model = model.prepare_for_inference()
-        self.tokenizer = ElmoTokenizer.from_pretrained(name_or_path)
-        self.labels = cast(dict[int, str], model.config.id2label)
+        loaded = ElmoForTokenClassification.from_pretrained(folder, config=config)
+        if device is not None:
+            loaded.to(device)  # type: ignore[arg-type]
+        self.model = loaded.prepare_for_inference()
+        self.tokenizer = ElmoTokenizer.from_pretrained(folder)
+        self.labels = cast(dict[int, str], config.id2label)
 
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedSentence]:
         """Tags sentences of split words, however many they are."""
@@ -56,9 +61,9 @@ class ElmoTagger:
     def _tag_filled(self, sentences: list[list[str]]) -> list[TaggedSentence]:
         batch = self.tokenizer(
             sentences, is_split_into_words=True, padding=True, return_tensors="pt"
-        )
-        logits = self.model(**batch.to(self.model.device)).logits
-        scores, numbers = logits.float().softmax(dim=-1).max(dim=-1)
+        ).to(self.model.device)
+        logits = self.model(**batch).logits
+        numbers, scores = self.model.decode(logits, batch["attention_mask"])
         return [
             TaggedSentence(words, [self.labels[n] for n in row[: len(words)]], some[: len(words)])
             for words, row, some in zip(sentences, numbers.tolist(), scores.tolist(), strict=True)

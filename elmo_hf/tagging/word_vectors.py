@@ -1,3 +1,4 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Static word vectors from the text files of GloVe, word2vec and fastText."""
 
 from collections.abc import Collection
@@ -7,9 +8,10 @@ import torch
 
 
 def read_word_vectors(path: Path, words: Collection[str]) -> tuple[list[str], torch.Tensor]:
-    """Those of `words` that the file has, and their vectors, (words, size); the rest is passed."""
+    """Those of `words` that are in the file, and their vectors, (words, size)."""
     found: dict[str, list[float]] = {}
     size = None
+    # Large files of this kind have broken characters in words that nobody asks for.
     with path.open(encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             word, *values = line.rstrip("\n").rstrip(" ").split(" ")
@@ -20,11 +22,11 @@ def read_word_vectors(path: Path, words: Collection[str]) -> tuple[list[str], to
             if len(values) != size:
                 raise ValueError(
                     f"{str(path)!r}, line {number}: {word!r} has {len(values)} numbers where the "
-                    f"words before have {size}; the file must have one word a line and spaces "
-                    "between the numbers."
+                    f"words before it have {size}; the file must have one word per line and "
+                    "spaces between the numbers."
                 )
             if word in words and word not in found:
                 found[word] = [float(value) for value in values]
     if not found:
-        raise ValueError(f"{str(path)!r} has a vector for none of the training words.")
+        raise ValueError(f"{str(path)!r} has no vector for any of the training words.")
     return [*found], torch.tensor([*found.values()])

@@ -1,4 +1,5 @@
-"""What a training run under accelerate saves: each of it is there whole or not at all."""
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""What a training run under accelerate saves: every part of it is there whole or not at all."""
 
 import os
 import re
@@ -8,19 +9,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from accelerate import Accelerator
+from safetensors import SafetensorError
 
-from elmo_hf import ElmoPreTrainedModel, ElmoTokenizer
+from elmo_hf.modeling_elmo import ElmoPreTrainedModel
+from elmo_hf.system.writing import write_failure
+from elmo_hf.tokenization_elmo import ElmoTokenizer
 
+# How many checkpoints are kept.
 KEPT = 2
-# bytes; with fewer left a disk is full
-ROOM = 1 << 20
 
 
 class Checkpoints:
     """
     The last two states of a run, as folders `checkpoint-STEP`.
 
-    A state holds what accelerate was given to prepare and all that was registered with
+    A state holds everything that accelerate has prepared, everything that was registered with
     `register_for_checkpointing`, and the random generators of every process.
     """
 
@@ -35,8 +38,9 @@ class Checkpoints:
         return bool(last)
 
     def save(self, step: int) -> None:
-        """Saves the state of this step, and only then drops an old one."""
+        """Saves the state of this step, and only then removes an old one."""
         final = self.folder / f"checkpoint-{step}"
+        # One name for all processes, since each of them writes a part.
         building = self.folder / f".{final.name}.part"
         main = self.accelerator.is_main_process
         if final.exists():
@@ -44,7 +48,7 @@ class Checkpoints:
         if main:
             shutil.rmtree(building, ignore_errors=True)
         self.accelerator.wait_for_everyone()
-        with told(f"The checkpoint of step {step}", self.folder, building):
+        with report_failure(f"The checkpoint of step {step}", self.folder, building):
             self.accelerator.save_state(str(building))
         self.accelerator.wait_for_everyone()
         if main:
@@ -55,7 +59,7 @@ class Checkpoints:
 
 
 def all_checkpoints(folder: Path) -> list[Path]:
-    """Those that are whole, the oldest first."""
+    """The checkpoints that are whole, the oldest first."""
     found = {
         int(match[1]): path
         for path in folder.glob("checkpoint-*")
@@ -65,28 +69,28 @@ def all_checkpoints(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def told(what: str, folder: Path, building: Path) -> Iterator[None]:
-    """Says in one sentence that something could not be written, and drops what there is of it."""
+def report_failure(what: str, folder: Path, building: Path) -> Iterator[None]:
+    """Turns a failed write into one sentence, and removes what was written of it."""
     try:
         yield
-    except Exception as error:
-        # torch and safetensors report a full disk each in a way of their own
-        full = shutil.disk_usage(folder).free < ROOM
-        reason = "the disk is full" if full else str(error).splitlines()[0]
+    # a full disk is an OSError to Python, a RuntimeError to torch
+    except (OSError, RuntimeError, SafetensorError) as error:
+        # asked before the unfinished files free their space
+        reason = write_failure(error, folder)
         shutil.rmtree(building, ignore_errors=True)
         last = [path.name for path in all_checkpoints(folder)][-1:] or ["none"]
         raise OSError(
-            f"{what} could not be written ({reason}). The last good checkpoint is {last[0]}; the "
-            "same command goes on from there."
+            f"{what} could not be written ({reason}). The last good checkpoint is {last[0]}; to "
+            "resume from it, repeat the command."
         ) from error
 
 
 def save_model(model: ElmoPreTrainedModel, folder: Path) -> None:
-    """A model and its tokenizer, file by file under a passing name: none is ever half written."""
+    """Saves a model and its tokenizer. Each file takes its name whole; other files stay."""
     building = folder / ".model.part"
     shutil.rmtree(building, ignore_errors=True)
     width = model.config.max_characters_per_token
-    with told("The model", folder, building):
+    with report_failure("The model", folder, building):
         model.save_pretrained(building)
         ElmoTokenizer(max_characters_per_token=width).save_pretrained(building)
     for file in building.iterdir():

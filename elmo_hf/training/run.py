@@ -1,6 +1,7 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """How a training run under accelerate begins and ends."""
 
-import argparse
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,15 +13,6 @@ from transformers.utils import logging
 from elmo_hf.system.memory import keep_freed_memory
 
 
-class Help(argparse.RawDescriptionHelpFormatter):
-    """A script's own description as it is, and every option's default that says something."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default is None or action.default is False or action.default == argparse.SUPPRESS:
-            return action.help
-        return f"{action.help} (default: %(default)s)"
-
-
 @contextmanager
 def training_run(
     name: str,
@@ -29,9 +21,12 @@ def training_run(
     mixed_precision: str | None = None,
     settings: Any = None,
 ) -> Iterator[Accelerator]:
-    """A run of this name; a tracker, if one is named, is told the settings."""
+    """
+    Starts a run and yields its accelerator. The tracker `report_to` is sent the fields of
+    `settings`, a dataclass or a tuple of several. `output_dir` is created.
+    """
     keep_freed_memory()
-    # their bars would break ours, and a new head is no news
+    # Progress bars of transformers would break ours, and it warns of every new head.
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     output_dir.mkdir(parents=True, exist_ok=True)
@@ -39,20 +34,31 @@ def training_run(
         mixed_precision=mixed_precision, log_with=report_to, project_dir=output_dir
     )
     if report_to is not None:
-        config = {name: str(value) for name, value in vars(settings).items()} if settings else {}
-        accelerator.init_trackers(name, config=config)
+        accelerator.init_trackers(name, config=tracked(settings))
     yield accelerator
+    # Not after an error: a process that fails must not wait for the others.
     leave_together(accelerator)
 
 
-def whole_checkpoint(folder: str) -> str | None:
-    """The newest of a Trainer's that was not cut short: its state is what is written last."""
-    whole = [state.parent for state in Path(folder).glob("checkpoint-*/trainer_state.json")]
-    return max(map(str, whole), key=lambda path: int(path.rpartition("-")[2]), default=None)
+def tracked(settings: Any) -> dict[str, str]:
+    """The fields of one dataclass or of several as text, which every tracker takes."""
+    groups = settings if isinstance(settings, tuple) else (settings,)
+    return {
+        field.name: str(getattr(group, field.name))
+        for group in groups
+        if group is not None
+        for field in dataclasses.fields(group)
+    }
 
 
 def leave_together(accelerator: Accelerator) -> None:
-    """The model goes before the group it talks through: the other way round may hang or abort."""
+    """Ends a run. The model goes before the process group: the other order may hang or abort."""
     accelerator.wait_for_everyone()
     accelerator.free_memory()
     accelerator.end_training()
+
+
+def newest_trainer_checkpoint(folder: str) -> str | None:
+    """The newest whole checkpoint of transformers' Trainer, which writes its state last."""
+    whole = [state.parent for state in Path(folder).glob("checkpoint-*/trainer_state.json")]
+    return max(map(str, whole), key=lambda path: int(path.rpartition("-")[2]), default=None)

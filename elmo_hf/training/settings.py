@@ -2,7 +2,8 @@
 """Settings as dataclasses, which are the options of a script as well.
 
 A field made by `option` has its help beside its default; `parse_settings` makes the command line of
-such classes, in the style of transformers' examples.
+such classes, in the style of transformers' examples. A class with an `_argument_group_name` has a
+heading of its own in the help.
 """
 
 import argparse
@@ -13,8 +14,9 @@ from transformers import HfArgumentParser
 
 
 def option(default: Any = dataclasses.MISSING, *, help: str, **more: Any) -> Any:
-    """A field of a settings class; its help names the default where that says something."""
-    if default not in (dataclasses.MISSING, None, False):
+    """A field of a settings class; its help names the default where that is informative."""
+    # by identity, because 0 equals False
+    if not any(default is one for one in (dataclasses.MISSING, None, False)):
         help = f"{help} (default: {default})"
     return dataclasses.field(default=default, metadata={"help": help, **more})
 
@@ -27,5 +29,10 @@ def parse_settings(kinds: Any, description: str | None) -> Any:
     parser = HfArgumentParser(
         kinds, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parsed = parser.parse_args_into_dataclasses()
-    return parsed if isinstance(kinds, tuple) else parsed[0]
+    # What is not on the command line is not set: no file beside the script is looked for.
+    *parsed, unknown = parser.parse_args_into_dataclasses(
+        return_remaining_strings=True, look_for_args_file=False
+    )
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return tuple(parsed) if isinstance(kinds, tuple) else parsed[0]

@@ -151,6 +151,6 @@ def test_empty_sentences_keep_their_place(tagger_folder):
 def test_tag_needs_a_tagger(elmo_hf, tmp_path):
     ElmoModel(tiny_config()).save_pretrained(tmp_path / "bilm")
     _, complained = elmo_hf("tag", "--model", tmp_path / "bilm", code=1)
-    assert "is no tagger but ElmoModel; train one with" in complained
+    assert "holds an ElmoModel, not a tagger; train one with" in complained
     _, complained = elmo_hf("tag", "--model", tmp_path / "bilm", "--format", "xml", code=1)
     assert "must be conllu or colour" in complained

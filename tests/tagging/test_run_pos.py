@@ -10,7 +10,7 @@ from helpers.tiny import tiny_config
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
-from elmo_hf.tagging.tagged_data import read_tagged
+from elmo_hf.tagging import read_tagged
 
 pytestmark = pytest.mark.program
 
@@ -47,7 +47,7 @@ def test_run_leaves_a_model_figures_predictions_and_a_report(trained):
     folder, printed = trained
     figures = results(folder)
     assert 0.1 < figures["test_accuracy"] < 1 and 0.7 < figures["test_baseline_accuracy"] < 0.9
-    assert f"{figures['test_accuracy']:.4f}" in printed
+    assert f"{figures['test_accuracy']:.4f}" in printed and figures["goal"] == "accuracy"
     assert figures["validation_loss"] > 0 and figures["train_loss"] > 0
     gold = list(read_tagged(EXAMPLES / "sample" / "test.conllu"))
     guessed = list(read_tagged(folder / "predictions-test.conllu"))
@@ -154,12 +154,15 @@ def test_names_are_counted_as_spans(bilm, tmp_path):
     figures = results(tmp_path / "out")
     assert figures["validation_f1"] > 0.9
     assert set(figures["validation_tags"]) == {"person", "place"}
+    assert figures["goal"] == "f1" and "validation_baseline_f1" in figures
+    printed = run("tagging_table.py", [tmp_path / "out"])
+    assert f"{100 * figures['validation_f1']:.2f}" in printed
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a/X b/Y\n", "dev, line 1: the tag 'Y' never stands in the training text"),
+        ("a/X b/Y\n", "dev, line 1: the tag 'Y' is not in the training text"),
         ("\n", "There is no sentence in"),
         ("a/X\n\nb\n", "line 3: 'b' has no '/' between a word and its tag"),
     ],

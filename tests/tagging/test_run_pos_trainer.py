@@ -10,7 +10,7 @@ from helpers.tiny import tiny_config
 from transformers import AutoModelForTokenClassification
 
 from elmo_hf import ElmoModel, ElmoTokenizer
-from elmo_hf.tagging.tagged_data import read_tagged
+from elmo_hf.tagging import read_tagged
 
 pytestmark = pytest.mark.program
 

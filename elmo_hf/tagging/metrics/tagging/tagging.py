@@ -1,3 +1,4 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """A metric module for `evaluate`: how well words are tagged."""
 
 from collections import Counter
@@ -6,9 +7,9 @@ import evaluate
 from datasets import Features, List, Value
 
 DESCRIPTION = """
-Accuracy over all words; over those that the training text lacks (`unknown_accuracy`) and those to
-which it gives several tags (`ambiguous_accuracy`), if `known_tags` says which tags each of its
-words has; precision, recall, F1 and number of each tag; and the mean F1 of all tags.
+Accuracy over all words; over those that are not in the training text (`unknown_accuracy`) and those
+that have several tags there (`ambiguous_accuracy`), if `known_tags` has the tags of its words;
+F1, precision, recall and number of each tag; and the mean F1 of all tags.
 """
 
 
@@ -26,32 +27,31 @@ class Tagging(evaluate.Metric):
             for sentence in zip(predictions, references, tokens, strict=True)
             for triple in zip(*sentence, strict=True)
         ]
-        result = {"accuracy": share(triples)}
+        result = {"accuracy": share_right(triples)}
         if known_tags is not None:
             unknown = [triple for triple in triples if triple[2] not in known_tags]
             ambiguous = [triple for triple in triples if len(known_tags.get(triple[2], ())) > 1]
-            result["unknown_accuracy"] = share(unknown)
-            result["ambiguous_accuracy"] = share(ambiguous)
+            result["unknown_accuracy"] = share_right(unknown)
+            result["ambiguous_accuracy"] = share_right(ambiguous)
             result["unknown_words"] = len(unknown)
             result["ambiguous_words"] = len(ambiguous)
         guessed = Counter(guess for guess, _, _ in triples)
         meant = Counter(truth for _, truth, _ in triples)
         right = Counter(truth for guess, truth, _ in triples if guess == truth)
-        result["tags"] = {
+        tags = {
             tag: {
+                "f1": 2 * right[tag] / max(1, guessed[tag] + meant[tag]),
                 "precision": right[tag] / max(1, guessed[tag]),
                 "recall": right[tag] / max(1, meant[tag]),
-                "f1": 2 * right[tag] / max(1, guessed[tag] + meant[tag]),
                 "number": meant[tag],
             }
             for tag in sorted(meant | guessed)
         }
-        scores = [figures["f1"] for figures in result["tags"].values()]
-        result["macro_f1"] = sum(scores) / max(1, len(scores))
+        result["macro_f1"] = sum(row["f1"] for row in tags.values()) / max(1, len(tags))
         result["words"] = len(triples)
-        return result
+        return {**result, "tags": tags}
 
 
-def share(triples: list[tuple[str, str, str]]) -> float:
-    """Of guesses that are right; 0 of none."""
+def share_right(triples: list[tuple[str, str, str]]) -> float:
+    """The share of guesses that are right; 0 if there are none."""
     return sum(guess == truth for guess, truth, _ in triples) / max(1, len(triples))

@@ -1,5 +1,6 @@
-"""Tagged text in every format is the same sentences; what is wrong is told with file and line."""
+"""Tagged text in every format gives the same sentences; errors name the file and the line."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -10,7 +11,8 @@ from check_sample import check
 from datasets import ClassLabel, Dataset, Features, List, Value
 from helpers.launch import EXAMPLES
 
-from elmo_hf.tagging.tagged_data import load_from_hub, load_tagged, number_tags, read_tagged
+from elmo_hf.tagging import conllu, load_splits, load_tagged, number_tags, read_tagged
+from elmo_hf.tagging.splits import load_from_hub
 
 SENTENCES = [
     (["Dogs", "bark", "."], ["NOUN", "VERB", "PUNCT"]),
@@ -70,7 +72,7 @@ def sentences(path, **columns) -> list[tuple[list[str], list[str]]]:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_formats_are_told_apart_by_what_is_in_them(text, tmp_path):
+def test_formats_are_recognised_by_their_content(text, tmp_path):
     path = tmp_path / "data.any"
     path.write_bytes(text.encode("utf-8"))
     assert sentences(path) == SENTENCES
@@ -109,6 +111,32 @@ def test_columns_may_be_named(tmp_path):
     assert sentences(path, token_column="text", tag_column="label") == [(["a"], ["X"])]
 
 
+def test_gzipped_text(tmp_path):
+    path = tmp_path / "data.conllu.gz"
+    path.write_bytes(gzip.compress(CONLLU.encode()))
+    assert sentences(path) == SENTENCES
+
+
+def test_what_is_written_as_conllu_is_read_again(tmp_path):
+    path = tmp_path / "data"
+    path.write_text("".join(conllu.format_sentence(*sentence) for sentence in SENTENCES))
+    assert sentences(path) == SENTENCES
+    assert conllu.format_sentence(["Dogs", "bark"], ["NOUN", "VERB"], ["_", "Gold=X"]) == (
+        "1\tDogs\t_\tNOUN\t_\t_\t_\t_\t_\t_\n2\tbark\t_\tVERB\t_\t_\t_\t_\t_\tGold=X\n\n"
+    )
+
+
+def test_splits_have_the_numbers_of_the_training_tags(tmp_path):
+    (tmp_path / "train").write_text("a/X b/Y\nc/Z\n")
+    (tmp_path / "dev").write_text("a/Z\n")
+    files = {"train": tmp_path / "train", "validation": tmp_path / "dev"}
+    splits, labels = load_splits(files, max_train_samples=1)
+    assert labels == ["X", "Y", "Z"] and [*splits] == ["train", "validation"]
+    assert splits["train"]["labels"][:] == [[0, 1]] and splits["validation"]["labels"][:] == [[2]]
+    with pytest.raises(ValueError, match="Pass both --train_file and --validation_file"):
+        load_splits({"train": tmp_path / "train"})
+
+
 def test_words_may_hold_spaces(tmp_path):
     path = tmp_path / "data"
     path.write_text("Trả lời\tVERB\nphỏng vấn\tVERB\n", encoding="utf-8")
@@ -134,7 +162,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
-def test_what_is_wrong_is_told_with_file_and_line(text, sentence, tmp_path):
+def test_errors_name_file_and_line(text, sentence, tmp_path):
     path = tmp_path / "train.txt"
     path.write_text(text)
     with pytest.raises(ValueError) as raised:
@@ -152,7 +180,7 @@ def test_missing_columns_folders_and_bytes(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
         load_tagged(tmp_path)
     path.write_bytes(b"caf\xe9\tNOUN\n")
-    with pytest.raises(ValueError, match="is not UTF-8 text"):
+    with pytest.raises(ValueError, match="line 1: the byte 0xe9 is not UTF-8"):
         load_tagged(path)
 
 
@@ -165,7 +193,7 @@ def test_a_file_that_may_not_be_read(tmp_path):
     code = f"""
 import os, sys
 sys.path.insert(0, {str(EXAMPLES)!r})
-from elmo_hf.tagging.tagged_data import load_tagged
+from elmo_hf.tagging import load_tagged
 from pathlib import Path
 if os.getuid() == 0:
     os.setuid(65534)
@@ -181,10 +209,10 @@ except PermissionError as error:
     assert "may not be read; give yourself the permission" in printed.stdout, printed.stderr
 
 
-def test_an_unseen_tag_is_told_with_its_line(tmp_path):
+def test_an_unseen_tag_is_reported_with_its_line(tmp_path):
     path = tmp_path / "dev"
     path.write_text("a/X\nb/ODD\n")
-    with pytest.raises(ValueError, match="line 2: the tag 'ODD' never stands in the training"):
+    with pytest.raises(ValueError, match="line 2: the tag 'ODD' is not in the training"):
         number_tags(load_tagged(path), str(path), {"X": 0})
 
 
@@ -201,6 +229,6 @@ def test_the_check_finds_what_is_wrong(tmp_path):
     one.write_text("the/DET old/ADJ dog/NOUN barks/VERB loudly/ADV\nyes/INTJ\nyes/INTJ\n")
     other.write_text("the/DET old/ADJ cat/NOUN barks/VERB loudly/ADV\nno/NO\n")
     found = "\n".join(check([one, other]))
-    assert "'NO' is no universal tag" in found
+    assert "'NO' is not a universal tag" in found
     assert "one, line 3: the same sentence as one, line 2" in found
-    assert "other, line 1: nearly the sentence of one, line 1" in found
+    assert "other, line 1: nearly the same sentence as one, line 1" in found

@@ -1,0 +1,51 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""A new head on a pretrained biLM."""
+
+from datasets import Dataset
+
+from elmo_hf.configuration_elmo import ElmoConfig
+from elmo_hf.hub.bundled import find_model
+from elmo_hf.modeling_elmo import ElmoForTokenClassification
+from elmo_hf.tagging.settings import ModelSettings
+from elmo_hf.tagging.word_vectors import read_word_vectors
+from elmo_hf.tokenization_elmo import ElmoTokenizer
+
+
+def new_tagger(
+    settings: ModelSettings, labels: list[str], train: Dataset
+) -> ElmoForTokenClassification:
+    """
+    A tagger for these labels, whose head has random weights. The biLM is frozen unless it is to be
+    fine-tuned. Static word vectors, if there are any, are those of the training words.
+    """
+    name = find_model(settings.model_name_or_path)
+    vectors = None
+    if settings.word_vectors is not None:
+        known = {word for tokens in train["tokens"] for word in tokens}
+        words, vectors = read_word_vectors(settings.word_vectors, known)
+    layer = int(settings.layers) if settings.layers.isdigit() else settings.layers
+    config = ElmoConfig.from_pretrained(
+        name,
+        id2label=dict(enumerate(labels)),
+        label2id={label: number for number, label in enumerate(labels)},
+        output_layer="mix" if layer == "all" else layer,
+        concatenate_layers=layer == "all",
+        num_output_representations=settings.num_mixes,
+        mix_after_task_lstm=settings.mix_after_lstm,
+        task_lstm_size=settings.task_lstm_size,
+        output_dropout=settings.elmo_dropout,
+        classifier_dropout=settings.dropout,
+        num_word_vectors=0 if vectors is None else len(vectors),
+        word_vector_size=0 if vectors is None else vectors.shape[1],
+    )
+    if not settings.finetune_bilm:
+        # A frozen biLM gives the same vectors in every epoch.
+        config.hidden_dropout = 0.0
+    model = ElmoForTokenClassification.from_pretrained(name, config=config)
+    if vectors is not None and model.word_vectors is not None:
+        tokenizer = ElmoTokenizer(max_characters_per_token=config.max_characters_per_token)
+        rows = tokenizer([words], is_split_into_words=True, return_tensors="pt")["input_ids"][0]
+        model.word_vectors.fill(rows, vectors)
+    if not settings.finetune_bilm:
+        model.freeze_bilm()
+    return model

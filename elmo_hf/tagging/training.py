@@ -1,0 +1,176 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""The training of a tagger: epochs until none is better, resumable at every checkpoint."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from tqdm.auto import tqdm
+
+from elmo_hf.modeling_elmo import ElmoForTokenClassification
+from elmo_hf.tagging.batches import Batches, to_device
+from elmo_hf.tagging.evaluation import Evaluation, Evaluator
+from elmo_hf.tagging.figures import describe, fractions
+from elmo_hf.tagging.settings import TrainingSettings
+from elmo_hf.training.checkpoints import Checkpoints, save_model
+
+
+class Progress:
+    """The state of a run besides weights, optimizer and random generators."""
+
+    def __init__(self) -> None:
+        self.epoch = self.step = 0
+        # of the steps of this epoch
+        self.losses: list[float] = []
+        self.best: float | None = None
+        self.best_epoch = 0
+        # for each epoch: train_loss, validation_loss, and the figures on the validation text
+        self.history: list[dict[str, Any]] = []
+
+    def end_epoch(self, train_loss: float, evaluation: Evaluation) -> None:
+        losses = {"train_loss": train_loss, "validation_loss": evaluation.loss}
+        self.history.append({**losses, "figures": evaluation.figures})
+        self.epoch, self.step, self.losses = self.epoch + 1, 0, []
+        if self.best is None or evaluation.score > self.best:
+            self.best, self.best_epoch = evaluation.score, self.epoch
+
+    def is_over(self, settings: TrainingSettings) -> bool:
+        return (
+            self.epoch >= settings.num_train_epochs
+            or self.epoch - self.best_epoch >= settings.patience
+        )
+
+    def state_dict(self) -> dict:
+        return dict(vars(self))
+
+    def load_state_dict(self, state: dict) -> None:
+        vars(self).update(state)
+
+
+@dataclass
+class Learner:
+    """What takes part in a step of training."""
+
+    accelerator: Accelerator
+    # as accelerate prepared it, maybe inside a wrapper
+    model: torch.nn.Module
+    optimizer: Any
+    batches: Batches
+    settings: TrainingSettings
+
+
+def train_tagger(
+    accelerator: Accelerator,
+    model: ElmoForTokenClassification,
+    batches: Batches,
+    evaluator: Evaluator,
+    settings: TrainingSettings,
+) -> Progress:
+    """
+    Trains until no epoch is better on the validation text. The best epoch's weights are left in the
+    model and, with the tokenizer, in the output folder.
+    """
+    prepared, optimizer = accelerator.prepare(model, make_optimizer(model, settings))
+    learner = Learner(accelerator, prepared, optimizer, batches, settings)
+    progress = Progress()
+    accelerator.register_for_checkpointing(progress)
+    checkpoints = Checkpoints(accelerator, settings.output_dir)
+    checkpoints.resume()
+    while not progress.is_over(settings):
+        steps = train_epoch(learner, progress, checkpoints)
+        evaluation = evaluator(model, "validation")
+        train_loss = sum(progress.losses) / len(progress.losses)
+        progress.end_epoch(train_loss, evaluation)
+        logged = {"train_loss": train_loss, **fractions(evaluation.named("validation"))}
+        accelerator.log(logged, step=progress.epoch)
+        if accelerator.is_main_process:
+            tqdm.write(
+                f"epoch {progress.epoch}: train loss {train_loss:.4f}, validation loss "
+                f"{evaluation.loss:.4f}, {describe(evaluation.figures)}"
+            )
+            if progress.best_epoch == progress.epoch:
+                save_model(model, settings.output_dir)
+        checkpoints.save(progress.epoch * steps)
+    accelerator.wait_for_everyone()
+    best = ElmoForTokenClassification.from_pretrained(settings.output_dir)
+    model.load_state_dict(best.state_dict())
+    return progress
+
+
+def train_epoch(learner: Learner, progress: Progress, checkpoints: Checkpoints) -> int:
+    """Trains from where the epoch stands to its end; returns the number of its steps."""
+    settings = learner.settings
+    steps = learner.batches.plan(
+        progress.epoch,
+        settings.seed,
+        settings.words_per_batch,
+        settings.per_device_train_batch_size,
+        settings.gradient_accumulation_steps,
+        learner.accelerator.num_processes,
+    )
+    learner.model.train()
+    quiet = not learner.accelerator.is_main_process
+    label = f"epoch {progress.epoch + 1}"
+    with tqdm(total=len(steps), initial=progress.step, desc=label, disable=quiet) as bar:
+        while progress.step < len(steps):
+            # taken in the middle of the step, so that neither the first nor the last rate is 0
+            done = (progress.epoch + (progress.step + 0.5) / len(steps)) / settings.num_train_epochs
+            for group in learner.optimizer.param_groups:
+                group["lr"] = group["top"] * rate_share(done, settings.warmup_ratio)
+            loss = train_step(learner, steps[progress.step])
+            progress.losses.append(loss)
+            progress.step += 1
+            bar.update()
+            bar.set_postfix(loss=f"{loss:.4f}")
+            if settings.checkpointing_steps and progress.step % settings.checkpointing_steps == 0:
+                checkpoints.save(progress.epoch * len(steps) + progress.step)
+    return len(steps)
+
+
+def train_step(learner: Learner, batches: list[list[int]]) -> float:
+    """
+    One step of the optimizer. Returns its loss: the sum over the words of all processes and all
+    batches, divided by the number of these words.
+    """
+    accelerator, model = learner.accelerator, learner.model
+    lengths = learner.batches.lengths
+    words = sum(lengths[number] for batch in batches for number in batch)
+    total = 0.0
+    for number, numbers in enumerate(batches, start=1):
+        own = numbers[accelerator.process_index :: accelerator.num_processes]
+        inputs = to_device(learner.batches.collate(own), accelerator.device)
+        with nullcontext() if number == len(batches) else accelerator.no_sync(model):
+            loss = model(**inputs, num_items_in_batch=words).loss
+            mixes = accelerator.unwrap_model(model).elmo.mixes
+            squares = sum(mix.scalars.square().sum() for mix in mixes)
+            penalty = learner.settings.mix_l2 * squares / len(batches)
+            # gradients are averaged over the processes, but the loss is a sum
+            accelerator.backward(accelerator.num_processes * loss + penalty)
+        total += accelerator.reduce(loss.detach(), "sum").item()
+    accelerator.clip_grad_norm_(model.parameters(), learner.settings.max_grad_norm)
+    learner.optimizer.step()
+    learner.optimizer.zero_grad()
+    return total
+
+
+def make_optimizer(
+    model: ElmoForTokenClassification, settings: TrainingSettings
+) -> torch.optim.Optimizer:
+    """AdamW, in which the biLM has a learning rate of its own."""
+    bilm = {
+        id(w) for w in (*model.elmo.token_encoder.parameters(), *model.elmo.layers.parameters())
+    }
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    groups: list[dict[str, Any]] = [
+        {"params": [w for w in trained if id(w) not in bilm], "top": settings.learning_rate},
+        {"params": [w for w in trained if id(w) in bilm], "top": settings.bilm_learning_rate},
+    ]
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+
+
+def rate_share(done: float, warmup: float) -> float:
+    """The share of the learning rate after that share of all epochs: up to 1, then down to 0."""
+    return done / warmup if done < warmup else (1 - done) / (1 - warmup)

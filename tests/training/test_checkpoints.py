@@ -1,0 +1,105 @@
+"""What a run saves is there whole or not at all, and a failure is one sentence."""
+
+import shutil
+from collections import namedtuple
+
+import pytest
+import torch
+from accelerate import Accelerator
+from helpers.tiny import tiny_config
+from safetensors import SafetensorError
+
+from elmo_hf import ElmoModel, ElmoTokenizer
+from elmo_hf.training import Checkpoints, newest_trainer_checkpoint, save_model
+
+
+class Counter:
+    """Something with a state."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def state_dict(self) -> dict:
+        return dict(vars(self))
+
+    def load_state_dict(self, state: dict) -> None:
+        vars(self).update(state)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Checkpoints of a counter, and the counter."""
+    accelerator = Accelerator(cpu=True, project_dir=tmp_path)
+    counter = Counter()
+    accelerator.register_for_checkpointing(counter)
+    yield Checkpoints(accelerator, tmp_path), counter
+    accelerator.free_memory()
+
+
+def test_the_last_two_are_kept_in_the_order_of_their_steps(run, tmp_path):
+    checkpoints, counter = run
+    assert not checkpoints.resume()
+    for step in (8, 9, 10):
+        counter.count = step
+        checkpoints.save(step)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["checkpoint-10", "checkpoint-9"]
+    # unfinished, from a run that was killed
+    (tmp_path / ".checkpoint-11.part").mkdir()
+    counter.count = 0
+    assert checkpoints.resume() and counter.count == 10
+
+
+@pytest.mark.parametrize("kind", [OSError, RuntimeError, SafetensorError])
+@pytest.mark.parametrize("free, reason", [(0, "the disk is full"), (1 << 40, "it broke")])
+def test_a_failed_write_is_one_sentence(kind, free, reason, run, tmp_path, monkeypatch):
+    checkpoints, _ = run
+    checkpoints.save(1)
+
+    def fail(folder: str) -> None:
+        (tmp_path / ".checkpoint-2.part").mkdir()
+        raise kind("it broke\nsomewhere deep inside")
+
+    monkeypatch.setattr(checkpoints.accelerator, "save_state", fail)
+    usage = namedtuple("usage", "total used free")(1 << 40, 0, free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+    with pytest.raises(OSError) as raised:
+        checkpoints.save(2)
+    assert str(raised.value) == (
+        f"The checkpoint of step 2 could not be written ({reason}). The last good checkpoint is "
+        "checkpoint-1; to resume from it, repeat the command."
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-1"]
+
+
+def test_a_mistake_of_ours_is_not_taken_for_a_full_disk(run, tmp_path, monkeypatch):
+    def fail(folder: str) -> None:
+        raise TypeError("a mistake")
+
+    monkeypatch.setattr(run[0].accelerator, "save_state", fail)
+    with pytest.raises(TypeError, match="a mistake"):
+        run[0].save(1)
+
+
+def test_a_model_is_saved_beside_what_is_there(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / ".model.part").mkdir()
+    (tmp_path / ".model.part" / "half").write_text("of a killed run")
+    model = ElmoModel(tiny_config())
+    save_model(model, tmp_path)
+    loaded = ElmoModel.from_pretrained(tmp_path)
+    for name, weight in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], weight)
+    width = model.config.max_characters_per_token
+    assert ElmoTokenizer.from_pretrained(tmp_path).max_characters_per_token == width
+    assert (tmp_path / "notes.txt").read_text() == "mine" and not list(tmp_path.glob(".*"))
+    assert not (tmp_path / "half").exists()
+
+
+def test_newest_whole_checkpoint_of_a_trainer(tmp_path):
+    assert newest_trainer_checkpoint(str(tmp_path)) is None
+    for step in (9, 10, 11):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    for step in (9, 10):
+        (tmp_path / f"checkpoint-{step}" / "trainer_state.json").touch()
+    assert newest_trainer_checkpoint(str(tmp_path)) == str(tmp_path / "checkpoint-10")

@@ -1,0 +1,72 @@
+"""How a run begins and ends."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from accelerate.tracking import GeneralTracker
+from transformers.utils import logging
+
+from elmo_hf.training import training_run
+from elmo_hf.training.run import tracked
+
+
+@dataclass
+class Settings:
+    size: int = 3
+    folder: Path = Path("here")
+
+
+@dataclass
+class Others:
+    name: str | None = None
+
+
+@pytest.fixture
+def quiet_transformers():
+    """Puts back what a run changes for its process."""
+    verbosity = logging.get_verbosity()
+    yield
+    logging.set_verbosity(verbosity)
+    logging.enable_progress_bar()
+
+
+def test_fields_of_one_dataclass_or_several_are_tracked():
+    assert tracked(None) == {}
+    assert tracked(Settings()) == {"size": "3", "folder": "here"}
+    assert tracked((Settings(), Others())) == {"size": "3", "folder": "here", "name": "None"}
+
+
+def test_a_run_makes_its_folder_and_tells_its_tracker(quiet_transformers, tmp_path, monkeypatch):
+    seen = []
+
+    class Tracker(GeneralTracker):
+        name = "ours"
+        requires_logging_directory = False
+        tracker = None
+
+        def __init__(self) -> None:
+            super().__init__()
+
+        def store_init_configuration(self, values: dict) -> None:
+            seen.append(values)
+
+        def log(self, values: dict, step: int | None = None, **kwargs) -> None:
+            seen.append((values, step))
+
+        def finish(self) -> None:
+            seen.append("finished")
+
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    folder = tmp_path / "a" / "b"
+    with training_run("test", folder, Tracker(), settings=Settings()) as accelerator:
+        assert folder.is_dir() and accelerator.mixed_precision == "no"
+        accelerator.log({"loss": 1.0}, step=2)
+    assert seen == [{"size": "3", "folder": "here"}, ({"loss": 1.0}, 2), "finished"]
+
+
+def test_a_run_that_fails_waits_for_nobody(quiet_transformers, tmp_path, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    monkeypatch.setattr("elmo_hf.training.run.leave_together", lambda accelerator: pytest.fail())
+    with pytest.raises(ValueError, match="broken"), training_run("test", tmp_path):
+        raise ValueError("broken")
