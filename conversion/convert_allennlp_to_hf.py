@@ -237,6 +237,6 @@ def sha256(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    from elmo_hf.cli import run
+    from elmo_hf.system.command import single_command
 
-    run(lambda: typer.run(convert))
+    single_command(convert)()

@@ -12,7 +12,7 @@ from datasets import Dataset
 from tqdm.auto import tqdm
 
 from elmo_hf import ElmoModel, ElmoTokenizer
-from elmo_hf.embedding.job import add_weights
+from elmo_hf.embedding.fingerprint import add_weights
 from elmo_hf.text.batching import batches_by_length
 
 # sentences that are read, written and marked as done together

@@ -28,7 +28,7 @@ class TaggedSentence(NamedTuple):
 class ElmoTagger:
     """A token classifier and its tokenizer, ready to tag."""
 
-    def __init__(self, name_or_path: str = BUNDLED, cuda_device: int = -1):
+    def __init__(self, name_or_path: str = BUNDLED, device: str | torch.device | None = None):
         name_or_path = find_tagger(name_or_path)
         classes = ElmoConfig.from_pretrained(name_or_path).architectures or []
         if "ElmoForTokenClassification" not in classes:
@@ -37,8 +37,8 @@ class ElmoTagger:
                 f"{name_or_path!r} is no tagger but {found}; train one with examples/run_pos.py."
             )
         model = ElmoForTokenClassification.from_pretrained(name_or_path)
-        if cuda_device >= 0:
-            model.to(f"cuda:{cuda_device}")  # type: ignore[arg-type]
+        if device is not None:
+            model.to(device)  # type: ignore[arg-type]
         self.model = model.prepare_for_inference()
         self.tokenizer = ElmoTokenizer.from_pretrained(name_or_path)
         self.labels = cast(dict[int, str], model.config.id2label)

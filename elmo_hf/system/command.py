@@ -1,0 +1,18 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Functions as programs of one command; their signatures are their options."""
+
+from collections.abc import Callable
+
+import typer
+
+from elmo_hf.system.program import run_program
+
+# The settings of an app whose options are listed as `--output-dir` and accepted as `--output_dir`.
+NORMALIZE = {"token_normalize_func": lambda token: token.replace("_", "-")}
+
+
+def single_command(function: Callable[..., None]) -> Callable[[], None]:
+    """A program that runs one function, as in `if __name__ == "__main__": single_command(f)()`."""
+    app = typer.Typer(add_completion=False)
+    app.command(context_settings=NORMALIZE)(function)
+    return lambda: run_program(app)
