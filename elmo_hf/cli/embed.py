@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from elmo_hf.cli.options import Device, InputArgument, InputOption, Model, Overwrite, one_input
-from elmo_hf.embedding import FORMATS, ElmoEmbedder, EmbeddingJob
+from elmo_hf.embedding import ElmoEmbedder, EmbeddingJob
+from elmo_hf.embedding.formats import SUFFIXES
 from elmo_hf.embedding.job import LineTooLongError
 from elmo_hf.embedding.sentence_embedder import DTYPES, POOLINGS
 from elmo_hf.hub.bundled import BUNDLED
@@ -16,7 +17,7 @@ from elmo_hf.system.processes import choose_device, process_group
 from elmo_hf.text.dataset_rows import dataset_source
 from elmo_hf.text.lines import STANDARD_INPUT, BadLineError, text_source
 
-ENDINGS = ", ".join(FORMATS)
+ENDINGS = ", ".join(SUFFIXES)
 Output = Annotated[
     Path,
     typer.Option("--output", help=f"The file to write; its ending is its format: {ENDINGS}."),

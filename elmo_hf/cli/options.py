@@ -21,18 +21,14 @@ TEXT_HELP = (
 )
 InputArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[INPUT]",
-        help=f"{TEXT_HELP}; - is standard input, the default.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="INPUT", help=f"{TEXT_HELP}; by default, or for -, standard input."),
 ]
 InputOption = Annotated[
     str | None, typer.Option("--input", metavar="INPUT", help="The same as the argument INPUT.")
 ]
 InputArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[INPUT]...", help=f"{TEXT_HELP}. Several are counted together."),
+    typer.Argument(metavar="INPUT", help=f"{TEXT_HELP}. Several are counted together."),
 ]
 InputOptions = Annotated[
     list[str] | None,

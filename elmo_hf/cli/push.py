@@ -10,7 +10,9 @@ from elmo_hf.hub.publish import publish
 
 
 def push(
-    repo: Annotated[str, typer.Argument(help="The Hub repository, as in me/elmo-pos.")],
+    repo: Annotated[
+        str, typer.Argument(metavar="REPO", help="The Hub repository, as in me/elmo-pos.")
+    ],
     model: Annotated[str, typer.Option("--model", help="The model to push: a folder, or bundled.")],
     private: Annotated[
         bool, typer.Option("--private", help="Create a private repository.")

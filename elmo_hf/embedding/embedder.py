@@ -28,9 +28,9 @@ class ElmoEmbedder(SentenceEmbedder):
         embedder.embed([["Stocks", "fell", "."]])            # [array of (layers, words, size)]
         embedder.embed(sentences, layers="top", pooling="mean")  # [array of (size,), ...]
 
-    `embed_sentence`, `embed_batch`, `embed_sentences` and `embed_file` are those of AllenNLP 0.9, with
-    the same shapes and the same order of arguments. Their `batch_size` is accepted and ignored:
-    batches are made by length, within bounded memory.
+    `embed_sentence`, `embed_batch`, `embed_sentences` and `embed_file` are those of AllenNLP 0.9,
+    with the same shapes and the same order of arguments. Their `batch_size` is accepted and
+    ignored: batches are made by length, within bounded memory.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class ElmoEmbedder(SentenceEmbedder):
     ) -> list[np.ndarray] | torch.Tensor:
         """
         One array per sentence: (words, size), or (size,) when it is pooled; with all layers there
-        is an axis of layers in front. With `padded=True` the result is one tensor for all sentences,
-        with zeros after the words of the shorter ones.
+        is an axis of layers in front. With `padded=True` the result is one tensor for all
+        sentences, with zeros after the words of the shorter ones.
         """
         result = list(self.embed_stream(sentences, layers, pooling, dtype))
         if not padded:

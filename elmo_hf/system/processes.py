@@ -4,8 +4,9 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import torch
 from torch import distributed
@@ -16,7 +17,8 @@ except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
 
-class Processes(NamedTuple):
+@dataclass(frozen=True)
+class Processes:
     """This process among those that accelerate or torchrun started."""
 
     rank: int = 0

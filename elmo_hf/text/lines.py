@@ -47,8 +47,8 @@ def text_source(pattern: str, on_error: str = "stop", shared: bool = False) -> L
     The lines of a file, of all files of a glob in the order of their names, or, for "-", of
     standard input.
 
-    With `on_error="skip"` a line that cannot be read is reported and counts as an empty one. Several
-    processes that read the same source pass `shared=True`; they need files.
+    With `on_error="skip"` a line that cannot be read is reported and counts as an empty one.
+    Several processes that read the same source pass `shared=True`; they need files.
     """
     check_on_error(on_error)
     files = [] if pattern == STANDARD_INPUT else find_files(pattern)

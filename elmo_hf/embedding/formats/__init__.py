@@ -8,12 +8,16 @@ from pathlib import Path
 
 from elmo_hf.embedding.formats._format import OutputFormat
 
-FORMATS: dict[str, OutputFormat] = {}
-for _module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
-    if not _module.name.startswith("_"):
-        _format = importlib.import_module(f"{__name__}.{_module.name}").FORMAT
-        FORMATS[_format.name] = _format
 
+def discover() -> dict[str, OutputFormat]:
+    """The formats of all modules in this folder, by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    public = [name for name in names if not name.startswith("_")]
+    found = [importlib.import_module(f"{__name__}.{name}").FORMAT for name in public]
+    return {known.name: known for known in found}
+
+
+FORMATS = discover()
 # the format of every file ending
 SUFFIXES = {suffix: known for known in FORMATS.values() for suffix in known.suffixes}
 

@@ -13,7 +13,8 @@ from elmo_hf.embedding.formats._format import OutputFormat
 def write_npy(path: Path, chunks: ChunkFiles, pooling: str) -> None:
     """
     All vectors one after the other, (vectors, size) or (vectors, layers, size). A file beside it,
-    `.offsets.npy`, holds the place of each sentence's first vector and, last, the number of vectors.
+    `.offsets.npy`, holds the place of each sentence's first vector and, last, how many vectors
+    there are.
     """
     vectors = write_offsets(path.with_name(f"{path.stem}.offsets.npy"), chunks)
     with path.open("wb") as file:
