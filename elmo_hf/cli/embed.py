@@ -40,7 +40,7 @@ DatasetName = Annotated[
 DatasetConfig = Annotated[
     str | None, typer.Option("--dataset-config-name", help="A configuration of the dataset.")
 ]
-Split = Annotated[str, typer.Option("--split", help="A split of the dataset.")]
+Split = Annotated[str, typer.Option("--dataset-split", help="A split of the dataset.")]
 Column = Annotated[str, typer.Option("--column", help="The dataset's column of sentences.")]
 OnError = Annotated[
     str,

@@ -171,12 +171,12 @@ def test_underscores_are_accepted(name, option):
     """The parser reads both spellings, apart from its value or joined to it, as one option."""
     command = COMMANDS[name]
     [part] = [part for part in command.params if option in part.opts]
-    spelt = option.replace("-", "_").replace("__", "--", 1)
+    spelt = "--" + option[2:].replace("-", "_")
     found = []
+    program = typer.main.get_command(app).make_context("elmo-hf", [name])
     for arguments in ([option, "7"], [spelt, "7"], [f"{spelt}=7"]):
-        context = typer.main.get_command(app).make_context("elmo-hf", [name, "--help"][:1])
-        with command.context_class(command, parent=context) as inner:
-            values, rest, _ = command.make_parser(inner).parse_args(arguments)
+        with command.context_class(command, parent=program) as context:
+            values, rest, _ = command.make_parser(context).parse_args(arguments)
         found.append(values[part.name])
         assert not rest
     assert found[0] == found[1] == found[2] and "7" in found[0]
