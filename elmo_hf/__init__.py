@@ -10,7 +10,6 @@ from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
 )
-from transformers.pipelines import PIPELINE_REGISTRY
 
 from ._version import __version__
 from .configuration_elmo import ElmoConfig
@@ -24,7 +23,8 @@ from .modeling_elmo import (
     ElmoPreTrainedModel,
     ElmoState,
 )
-from .pipeline_elmo import ElmoTokenClassificationPipeline
+from .pipeline_elmo import ElmoTokenClassificationPipeline, TokenClassification
+from .private_interfaces import register_pipeline
 from .tagging.tagger import ElmoTagger
 from .tokenization_elmo import ElmoTokenizer
 from .word_vocabulary import WordVocabulary
@@ -42,9 +42,8 @@ AutoModelForTokenClassification.register(ElmoConfig, ElmoForTokenClassification,
 AutoModelForSequenceClassification.register(
     ElmoConfig, ElmoForSequenceClassification, exist_ok=True
 )
-# for all models: those whose words have numbers it serves as before
-PIPELINE_REGISTRY.supported_tasks["token-classification"]["impl"] = ElmoTokenClassificationPipeline
-# a published model names a pipeline of its own, for who has not installed it
+register_pipeline(TokenClassification)
+# A published model names a pipeline of its own, which is for those who have not installed this.
 ElmoConfig.custom_pipelines = property(lambda self: {}, lambda self, value: None)  # type: ignore
 
 __all__ = [

@@ -13,6 +13,11 @@ from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
 from .characters import BEGIN_SENTENCE, DEFAULT_WIDTH, END_SENTENCE, NO_WORD, VOCAB_SIZE
+from .pooling import POOLINGS
+
+# Raised when a folder of the new version would mean something else to older code. Folders without
+# a version are of version 1.
+FORMAT_VERSION = 1
 
 
 def _original_filters() -> list[list[int]]:
@@ -50,8 +55,8 @@ class ElmoConfig(PreTrainedConfig):
         Dropout on what each biLSTM layer reads and, in pretraining, on what the softmax reads.
     lm_vocab_size (`int`, *optional*):
         Words of the language model's softmax; only `ElmoForPreTraining` needs it.
-    lm_begin_id, lm_end_id, lm_unknown_id (`int`, *optional*, default to 0, 1 and 2):
-        Where `<S>`, `</S>` and `<UNK>` stand among these words.
+    lm_begin_id, lm_end_id (`int`, *optional*, default to 0 and 1):
+        The numbers of `<S>` and `</S>` among these words.
     num_negative_samples (`int`, *optional*, defaults to 8192):
         Words that pretraining compares a target with, instead of all; `None` for all.
     output_layer (`str` or `int`, *optional*, defaults to `"mix"`):
@@ -79,11 +84,13 @@ class ElmoConfig(PreTrainedConfig):
         `"mean"` or `"max"` over a sentence's words, for sequence classification.
     provenance (`dict[str, str]`, *optional*):
         Names and hashes of the files the weights were converted from.
+    format_version (`int`, *optional*, defaults to 1):
+        The version of the folder's format; a folder made by a newer elmo_hf is refused.
     """
 
     model_type = "elmo"
-    # Carried states are for the caller's next call, not for an evaluation loop to gather. It is a
-    # list, or Trainer could not add to it.
+    # States are for the caller's next call, not for an evaluation loop to gather. It is a list
+    # because Trainer adds to it.
     keys_to_ignore_at_inference = ["state"]
 
     vocab_size: int = VOCAB_SIZE
@@ -104,7 +111,6 @@ class ElmoConfig(PreTrainedConfig):
     lm_vocab_size: int | None = None
     lm_begin_id: int = 0
     lm_end_id: int = 1
-    lm_unknown_id: int = 2
     num_negative_samples: int | None = 8192
     output_layer: str | int = "mix"
     num_output_representations: int = 1
@@ -118,6 +124,7 @@ class ElmoConfig(PreTrainedConfig):
     word_vector_size: int = 0
     classifier_pooling: str = "mean"
     provenance: dict[str, str] | None = None
+    format_version: int = FORMAT_VERSION
     initializer_range: float = 0.02
     pad_token_id: int | None = NO_WORD
     bos_token_id: int | None = BEGIN_SENTENCE
@@ -148,7 +155,14 @@ class ElmoConfig(PreTrainedConfig):
         kind = config_dict.get("model_type", cls.model_type)
         if kind != cls.model_type:
             raise ValueError(f"This is the configuration of a model of type {kind!r}, not of ELMo.")
-        return super().from_dict(config_dict, **kwargs)
+        return super().from_dict({"format_version": 1, **config_dict}, **kwargs)
+
+    def validate_format(self):
+        if self.format_version > FORMAT_VERSION:
+            raise ValueError(
+                f"The model has format version {self.format_version}, but this elmo_hf reads up to "
+                f"{FORMAT_VERSION}; upgrade elmo_hf."
+            )
 
     def validate_sizes(self):
         lowest = {
@@ -211,7 +225,7 @@ class ElmoConfig(PreTrainedConfig):
     def validate_choices(self):
         for name, choices in {
             "char_activation": ("relu", "tanh"),
-            "classifier_pooling": ("mean", "max"),
+            "classifier_pooling": tuple(POOLINGS),
         }.items():
             if getattr(self, name) not in choices:
                 raise ValueError(

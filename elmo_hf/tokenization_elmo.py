@@ -1,10 +1,10 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""Sentences become rows of character ids, one row a word: `input_ids` is (batch, words, 50).
+"""Sentences become rows of character ids, one row per word: `input_ids` is (batch, words, 50).
 
 What is unusual for a Hugging Face tokenizer:
 
 - a token is a whole word, so truncation, strides, padding and `model_max_length` count words, and
-  no sentence is too long for an LSTM: it is cut on request, never warned about;
+  no sentence is too long for an LSTM: it is truncated on request, without warnings;
 - an absent word is a row of zeros, and the model, not the tokenizer, puts the `<S>` and `</S>` rows
   around a sentence;
 - it is plain Python and yet `is_fast`, which is how pipelines ask whether a tokenizer knows offsets
@@ -13,11 +13,9 @@ What is unusual for a Hugging Face tokenizer:
   change them.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, cast
 
 import numpy as np
 from transformers import BatchEncoding, BatchFeature, PreTrainedTokenizer
@@ -45,8 +43,8 @@ from .characters import (
     encode_word,
 )
 from .remote_code import PushesCode
-
-Span = tuple[int, int]
+from .word_encoding import SentenceEncoding, Span, pad_list
+from .word_splitting import SPLITTERS, split_words
 
 BOUNDARIES = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
 
@@ -63,74 +61,6 @@ NAMES = {index: name for name, index in VOCABULARY.items()}
 
 # What an absent word has in the lists that run along the words.
 FILLS = {"attention_mask": 0, "special_tokens_mask": 1, "token_type_ids": 0}
-
-
-def _padded(values: list, fill: Any, absent: tuple[int, int]) -> list:
-    before, after = absent
-    return [fill] * before + values + [fill] * after
-
-
-@dataclass(slots=True)
-class SentenceEncoding:
-    """What `BatchEncoding` asks of a Rust `tokenizers.Encoding`, where every token is a word.
-
-    The argument for the sequence of a pair changes nothing, as in Rust for a single sentence.
-    """
-
-    words: list[str]
-    spans: list[Span]
-    first: int  # the place of `words[0]` in the sentence before truncation
-    absent: tuple[int, int]  # how many absent words stand before and after
-    pad_token: str
-    n_sequences: ClassVar[int] = 1
-
-    @property
-    def tokens(self) -> list[str]:
-        return _padded(self.words, self.pad_token, self.absent)
-
-    @property
-    def word_ids(self) -> list[int | None]:
-        return _padded(list(range(self.first, self.first + len(self.words))), None, self.absent)
-
-    @property
-    def sequence_ids(self) -> list[int | None]:
-        return _padded([0] * len(self.words), None, self.absent)
-
-    @property
-    def offsets(self) -> list[Span]:
-        return _padded(self.spans, (0, 0), self.absent)
-
-    @property
-    def attention_mask(self) -> list[int]:
-        return _padded([1] * len(self.words), 0, self.absent)
-
-    @property
-    def special_tokens_mask(self) -> list[int]:
-        return _padded([0] * len(self.words), 1, self.absent)
-
-    def token_to_word(self, token: int) -> int | None:
-        return dict(enumerate(self.word_ids)).get(token)
-
-    def token_to_sequence(self, token: int) -> int | None:
-        return dict(enumerate(self.sequence_ids)).get(token)
-
-    def token_to_chars(self, token: int) -> Span | None:
-        return None if self.token_to_word(token) is None else self.offsets[token]
-
-    def word_to_tokens(self, word: int, sequence: int = 0) -> Span | None:
-        token = self.absent[0] + word - self.first
-        return (token, token + 1) if word in self.word_ids else None
-
-    def word_to_chars(self, word: int, sequence: int = 0) -> Span | None:
-        return self.spans[word - self.first] if word in self.word_ids else None
-
-    def char_to_token(self, char: int, sequence: int = 0) -> int | None:
-        tokens = enumerate(self.offsets)
-        return next((token for token, (start, end) in tokens if start <= char < end), None)
-
-    def char_to_word(self, char: int, sequence: int = 0) -> int | None:
-        token = self.char_to_token(char)
-        return None if token is None else self.word_ids[token]
 
 
 def _depth(ids: Any) -> int:
@@ -157,33 +87,6 @@ def _check_words(words: Any, number: int) -> list[str]:
     return list(words)
 
 
-def _find_words(text: str, words: list[str]) -> list[Span]:
-    """Where the words of `text.split()` stand."""
-    spans, end = [], 0
-    for word in words:
-        start = text.index(word, end)
-        end = start + len(word)
-        spans.append((start, end))
-    return spans
-
-
-def _find_moses_words(text: str, words: list[str]) -> list[Span]:
-    """Where Moses' words stand: of a text it drops blanks and control characters, nothing else."""
-    spans, end = [], 0
-    for word in words:
-        places = []
-        for character in word:
-            places.append(text.find(character, end))
-            if places[-1] < 0:
-                raise ValueError(
-                    f"Moses made the word {word!r}, which is not in {text!r}; "
-                    "split the words yourself and pass `is_split_into_words=True`."
-                )
-            end = places[-1] + 1
-        spans.append((places[0], end))
-    return spans
-
-
 class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
     """
     Words to rows of character ids, without a vocabulary file.
@@ -197,7 +100,8 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             Whether the words `<S>` and `</S>` become the boundary rows that the biLM was trained
             with. If `False`, they are spelled like any other word.
         word_splitter (`str`, *optional*, defaults to `"whitespace"`):
-            How a string becomes words: `"whitespace"`, or `"moses"` (`pip install sacremoses`).
+            How a string becomes words: `"whitespace"`, or `"moses"`, which requires
+            `pip install 'elmo_hf[moses]'`.
         language (`str`, *optional*, defaults to `"en"`):
             The language whose rules the Moses splitter follows.
     """
@@ -217,10 +121,9 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             raise ValueError(
                 f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3."
             )
-        if word_splitter not in ("whitespace", "moses"):
-            raise ValueError(
-                f"`word_splitter` is {word_splitter!r}; choose 'whitespace' or 'moses'."
-            )
+        if word_splitter not in SPLITTERS:
+            choices = " or ".join(map(repr, SPLITTERS))
+            raise ValueError(f"`word_splitter` is {word_splitter!r}; choose {choices}.")
         self.max_characters_per_token = max_characters_per_token
         self.boundary_words = boundary_words
         self.word_splitter = word_splitter
@@ -272,7 +175,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         return self._decode(ids, skip_special_tokens=skip_special_tokens, **kwargs)
 
     def tokenize(self, text: str, **kwargs) -> list[str]:  # type: ignore[override]
-        return self._splitter()(text)
+        return split_words([text], self.word_splitter, self.language)[0][0]
 
     def _row(self, word: str) -> list[int]:
         if self.boundary_words and word in BOUNDARIES:
@@ -290,13 +193,13 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         nothing = [NO_WORD] * width
         if not as_array:
             return [
-                _padded([row_of[word] for word in entry.words], nothing, entry.absent)
+                pad_list([row_of[word] for word in entry.words], nothing, entry.absent)
                 for entry in encodings
             ]
         table = np.array([nothing, *row_of.values()], dtype=np.int64)
         number_of = {word: number for number, word in enumerate(row_of, start=1)}
         numbers = [
-            _padded([number_of[word] for word in entry.words], 0, entry.absent)
+            pad_list([number_of[word] for word in entry.words], 0, entry.absent)
             for entry in encodings
         ]
         return table[np.array(numbers, dtype=np.int64)]  # (sentences, words, characters)
@@ -305,17 +208,6 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         if not any(row):
             return self.pad_token
         return next((word for word, marker in BOUNDARIES.items() if marker in row), decode_row(row))
-
-    def _splitter(self) -> Callable[[str], list[str]]:
-        if self.word_splitter == "whitespace":
-            return str.split
-        try:
-            from sacremoses import MosesTokenizer
-        except ImportError as error:
-            raise ImportError(
-                "The Moses word splitter needs sacremoses: `pip install sacremoses`."
-            ) from error
-        return partial(MosesTokenizer(lang=self.language).tokenize, escape=False)
 
     def _read(
         self, text: Any, is_split_into_words: bool
@@ -346,12 +238,14 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
                     else "give a string"
                 )
                 raise ValueError(f"Sentence {number} of the batch is {sentence!r}; {remedy}.")
-        words = list(map(self._splitter(), texts))
-        find = _find_words if self.word_splitter == "whitespace" else _find_moses_words
-        return words, list(map(find, texts, words)), batched
+        return *split_words(cast(list[str], texts), self.word_splitter, self.language), batched
 
     def _windows(self, length: int, limit: int | None, stride: int, overflow: bool) -> list[Span]:
         """What is kept of a sentence: one window, or with `overflow` as many as cover it."""
+        if overflow and limit is not None and stride >= limit:
+            raise ValueError(
+                f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}."
+            )
         if limit is None or length <= limit:
             return [(0, length)]
         starts = range(0, length - stride, limit - stride) if overflow else [0]
@@ -401,64 +295,68 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         **kwargs,
     ) -> BatchEncoding:
         if text_pair is not None:
-            raise ValueError(
-                "ELMo reads single sentences; encode the `text_pair` in a call of its own."
-            )
+            raise ValueError("ELMo reads single sentences; encode the `text_pair` separately.")
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
-        if return_overflowing_tokens and limit is not None and stride >= limit:
-            raise ValueError(
-                f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}."
-            )
-
         words, spans, batched = self._read(text, is_split_into_words)
         windows = [
             (sample, start, end)
             for sample, sentence in enumerate(words)
             for start, end in self._windows(len(sentence), limit, stride, return_overflowing_tokens)
         ]
-        lengths = [end - start for _, start, end in windows]
-        absent = self._absent(
-            lengths, padding_strategy, max_length, pad_to_multiple_of, padding_side
-        )
-
-        pad_token = self.pad_token
+        sizes = [end - start for _, start, end in windows]
+        absent = self._absent(sizes, padding_strategy, max_length, pad_to_multiple_of, padding_side)
+        pad_token = self.pad_token  # a property, looked up once
         encodings = [
-            SentenceEncoding(
-                words[sample][start:end], spans[sample][start:end], start, missing, pad_token
-            )
-            for (sample, start, end), missing in zip(windows, absent, strict=True)
+            SentenceEncoding(words[at][start:end], spans[at][start:end], start, missing, pad_token)
+            for (at, start, end), missing in zip(windows, absent, strict=True)
         ]
-        lengths = [length + sum(missing) for length, missing in zip(lengths, absent, strict=True)]
-        # sentences of several lengths stay lists: `BatchEncoding` then asks for padding
-        as_arrays = return_tensors is not None and len(set(lengths)) == 1
-
-        data: dict[str, Any] = {"input_ids": self._input_ids(encodings, as_arrays)}
-        if return_token_type_ids:
-            data["token_type_ids"] = [[0] * length for length in lengths]
-        if return_attention_mask is None:
-            return_attention_mask = "attention_mask" in self.model_input_names
-        if return_attention_mask:
-            data["attention_mask"] = [entry.attention_mask for entry in encodings]
-        if return_special_tokens_mask:
-            data["special_tokens_mask"] = [entry.special_tokens_mask for entry in encodings]
-        if return_offsets_mapping:
-            data["offset_mapping"] = [entry.offsets for entry in encodings]
-        if return_length:
-            data["length"] = lengths
+        wanted = {
+            "token_type_ids": return_token_type_ids,
+            "attention_mask": self._wants_mask(return_attention_mask),
+            "special_tokens_mask": return_special_tokens_mask,
+            "offset_mapping": return_offsets_mapping,
+            "length": return_length,
+        }
+        data = self._fields(encodings, wanted, return_tensors)
         if return_overflowing_tokens:
             data["overflow_to_sample_mapping"] = [sample for sample, _, _ in windows]
-
-        if as_arrays:
-            data = {key: np.asarray(value, dtype=np.int64) for key, value in data.items()}
-            if return_offsets_mapping:
-                # no words have no spans either, but a batch of them has the axis of begin and end
-                spans_of_all = data["offset_mapping"]
-                data["offset_mapping"] = spans_of_all.reshape(len(lengths), lengths[0], 2)
-            # `BatchFeature` lets tensors share the memory of arrays, which `BatchEncoding` copies
-            data = dict(BatchFeature(data, tensor_type=return_tensors))
         if not batched and return_tensors is None and not return_overflowing_tokens:
             data = {key: value[0] for key, value in data.items()}
         return BatchEncoding(data, encodings, tensor_type=return_tensors)  # type: ignore[arg-type]
+
+    def _fields(
+        self,
+        encodings: list[SentenceEncoding],
+        wanted: dict[str, bool | None],
+        return_tensors: str | TensorType | None,
+    ) -> dict[str, Any]:
+        """`input_ids` and all other wanted fields: lists, or tensors where this is possible."""
+        lengths = [len(entry.words) + sum(entry.absent) for entry in encodings]
+        # sentences of several lengths stay lists: `BatchEncoding` then asks for padding
+        as_tensors = return_tensors is not None and len(set(lengths)) == 1
+        make = {
+            "token_type_ids": lambda: [[0] * length for length in lengths],
+            "attention_mask": lambda: [entry.attention_mask for entry in encodings],
+            "special_tokens_mask": lambda: [entry.special_tokens_mask for entry in encodings],
+            "offset_mapping": lambda: [entry.offsets for entry in encodings],
+            "length": lambda: lengths,
+        }
+        data: dict[str, Any] = {"input_ids": self._input_ids(encodings, as_tensors)}
+        data |= {name: make[name]() for name in make if wanted[name]}
+        return self._as_tensors(data, lengths, return_tensors) if as_tensors else data
+
+    def _wants_mask(self, wanted: bool | None) -> bool:
+        return "attention_mask" in self.model_input_names if wanted is None else wanted
+
+    def _as_tensors(
+        self, data: dict[str, Any], lengths: list[int], kind: str | TensorType | None
+    ) -> dict[str, Any]:
+        """Sentences of one length as tensors; `BatchEncoding` would copy the arrays."""
+        data = {key: np.asarray(value, dtype=np.int64) for key, value in data.items()}
+        if "offset_mapping" in data:
+            # no words have no spans either, but a batch of them has the axis of begin and end
+            data["offset_mapping"] = data["offset_mapping"].reshape(len(lengths), lengths[0], 2)
+        return dict(BatchFeature(data, tensor_type=kind))
 
     def pad(
         self,
@@ -471,7 +369,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         return_tensors: str | TensorType | None = None,
         verbose: bool = True,
     ) -> BatchEncoding:
-        """Pad a sentence or a batch, given as a dictionary, or a list of them, one a sentence."""
+        """Pads a sentence or a batch, given as a dictionary, or as a list of one per sentence."""
         alone = not isinstance(encoded_inputs, (list, tuple))
         if not alone and encoded_inputs:
             keys = encoded_inputs[0].keys()
@@ -493,16 +391,13 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         )
         lengths = list(map(len, sentences))
         absent = self._absent(lengths, strategy, max_length, pad_to_multiple_of, padding_side)
-
         features = {key: value for key, value in encoded_inputs.items() if key != "input_ids"}
         data = {key: to_py_obj([value] if alone else value) for key, value in features.items()}
-        if return_attention_mask is None:
-            return_attention_mask = "attention_mask" in self.model_input_names
-        if return_attention_mask:
+        if self._wants_mask(return_attention_mask):
             data.setdefault("attention_mask", [[1] * length for length in lengths])
         for key in data.keys() & FILLS.keys():
             data[key] = [
-                _padded(values, FILLS[key], missing)
+                pad_list(values, FILLS[key], missing)
                 for values, missing in zip(data[key], absent, strict=True)
             ]
         padded = [

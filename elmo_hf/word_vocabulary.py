@@ -1,10 +1,11 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """The words of the language model's softmax: one a line, most frequent first, as in bilm-tf."""
 
-import gzip
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+
+from .text_lines import read_lines
 
 BEGIN, END, UNKNOWN = SPECIAL_WORDS = ("<S>", "</S>", "<UNK>")
 # lm1b's vocabulary file ends with a line that is no word
@@ -39,7 +40,6 @@ class WordVocabulary:
             "lm_vocab_size": len(self),
             "lm_begin_id": self.begin,
             "lm_end_id": self.end,
-            "lm_unknown_id": self.unknown,
         }
 
     @classmethod
@@ -56,12 +56,7 @@ class WordVocabulary:
     def load(cls, path: str | Path) -> "WordVocabulary":
         """A vocabulary file, gzipped or not."""
         path = Path(path)
-        opened = gzip.open if path.suffix == ".gz" else open
-        try:
-            with opened(path, "rt", encoding="utf-8", newline="\n") as lines:
-                words = [line.rstrip("\r\n") for line in lines]
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{str(path)!r} is not UTF-8 text: {error}") from error
+        words = list(read_lines(path))
         while words and words[-1] in ("", *NO_WORDS):
             words.pop()
         try:

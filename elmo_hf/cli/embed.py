@@ -10,8 +10,9 @@ from elmo_hf.cli.options import Device, InputArgument, InputOption, Model, Overw
 from elmo_hf.embedding import ElmoEmbedder, EmbeddingJob
 from elmo_hf.embedding.formats import SUFFIXES
 from elmo_hf.embedding.job import LineTooLongError
-from elmo_hf.embedding.sentence_embedder import DTYPES, POOLINGS
+from elmo_hf.embedding.sentence_embedder import DTYPES
 from elmo_hf.hub.bundled import BUNDLED
+from elmo_hf.pooling import POOLINGS
 from elmo_hf.system.memory import keep_freed_memory
 from elmo_hf.system.processes import choose_device, process_group
 from elmo_hf.text.dataset_rows import dataset_source

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from elmo_hf.embedding.pooling import POOLINGS, pool_words
 from elmo_hf.embedding.word_cache import WordCache
-from elmo_hf.layers_elmo import ElmoPacking, normalize
+from elmo_hf.layers_elmo import normalize
 from elmo_hf.modeling_elmo import ElmoModel
+from elmo_hf.packing import ElmoPacking
+from elmo_hf.pooling import POOLINGS, pool_words
 from elmo_hf.text.batching import map_by_length
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 
 from elmo_hf.characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
-from elmo_hf.fast_inference import FastCopy
 from elmo_hf.modeling_elmo import ElmoModel
+from elmo_hf.prepared_weights import WeightCopy
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # bytes of word vectors that are kept
@@ -27,7 +27,7 @@ class WordCache:
         self.clear()
 
     def clear(self) -> None:
-        self.seen = FastCopy(*self.model.token_encoder.parameters())
+        self.seen = WeightCopy(*self.model.token_encoder.parameters())
         self.numbers: dict[str, int] = {}
         width = self.model.config.max_characters_per_token
         # the first two rows are `<S>` and `</S>`
@@ -43,7 +43,7 @@ class WordCache:
         Vectors, (rows, projection_size), and for each word, then `<S>` and `</S>`, the number of
         its row.
         """
-        if not self.seen.is_of(*self.model.token_encoder.parameters()):
+        if not self.seen.matches(*self.model.token_encoder.parameters()):
             self.clear()
         new = [word for word in dict.fromkeys(words) if word not in self.numbers]
         if self.numbers and len(self.numbers) + 2 + len(new) > self.capacity:

@@ -6,22 +6,18 @@ can follow, nor a loop over time whose length changes. Here every place of a bat
 time is one `scan`. The weights are the model's own.
 """
 
-from collections.abc import Callable
-from typing import cast
-
 import torch
 from torch import nn
-from torch._higher_order_ops import scan
 
 from elmo_hf.characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
-from elmo_hf.layers_elmo import ElmoLayer, ElmoLstmCell
 from elmo_hf.modeling_elmo import (
     ElmoForSequenceClassification,
     ElmoForTokenClassification,
     ElmoModel,
     ElmoPreTrainedModel,
-    pool_words,
 )
+from elmo_hf.pooling import pool_words
+from elmo_hf.private_interfaces import scan
 
 State = tuple[torch.Tensor, torch.Tensor]
 
@@ -80,10 +76,12 @@ class PaddedElmo(nn.Module):
         encoder = self.elmo.token_encoder
         embedded = encoder.char_embeddings(rows.flatten(0, 1))
         forward = encoder.encode_embedded(embedded).unflatten(0, (batch, words + 2))
-        backward = take(forward, turned)
         layers = [torch.cat([forward, forward], dim=-1)]
+        # time first, as the layers read rows of which none ends early
+        streams = (forward.transpose(0, 1), take(forward, turned).transpose(0, 1))
         for layer in self.elmo.layers:
-            forward, backward = read_layer(cast(ElmoLayer, layer), forward, backward)
+            *streams, _, _ = layer(*streams, (None, None), None, None)
+            forward, backward = (stream.transpose(0, 1) for stream in streams)
             layers.append(torch.cat([forward, take(backward, turned)], dim=-1))
         return [layer[:, 1:-1] * mask.unsqueeze(-1) for layer in layers]
 
@@ -95,40 +93,6 @@ def turn(places: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 
 def take(hidden: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     return hidden.gather(1, places.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
-
-
-def over_time(
-    step: Callable[[State, torch.Tensor], tuple[State, torch.Tensor]],
-    inputs: torch.Tensor,
-    sizes: tuple[int, int],
-) -> torch.Tensor:
-    """The outputs (batch, time, size) of a step from zeros, over inputs (batch, time, size)."""
-    first = tuple(inputs.new_zeros(inputs.shape[0], size) for size in sizes)
-    _, outputs = scan(step, first, inputs.transpose(0, 1))
-    return outputs.transpose(0, 1)
-
-
-def read_layer(
-    layer: ElmoLayer, forward: torch.Tensor, backward: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    read = [
-        read_direction(cell, rows)
-        for cell, rows in ((layer.forward_cell, forward), (layer.backward_cell, backward))
-    ]
-    if layer.use_skip_connection:
-        return read[0] + forward, read[1] + backward
-    return read[0], read[1]
-
-
-def read_direction(cell: ElmoLstmCell, rows: torch.Tensor) -> torch.Tensor:
-    def step(state: State, gates: torch.Tensor) -> tuple[State, torch.Tensor]:
-        output, memory = state
-        output, memory = cell.advance(gates + cell.recurrent_linear(output), memory)
-        # a scan's results may not share memory
-        return (output, memory), output.clone()
-
-    width = cell.recurrent_linear.in_features
-    return over_time(step, cell.input_linear(rows), (width, cell.cell_size))
 
 
 def run_over_places(lstm: nn.LSTM, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -157,4 +121,6 @@ def read_task(lstm: nn.LSTM, hidden: torch.Tensor, direction: str) -> torch.Tens
         output = torch.sigmoid(output_gate) * torch.tanh(memory)
         return (output, memory), output.clone()
 
-    return over_time(step, inputs, (lstm.hidden_size, lstm.hidden_size))
+    first = tuple(hidden.new_zeros(len(hidden), lstm.hidden_size) for _ in range(2))
+    _, outputs = scan(step, first, inputs.transpose(0, 1))
+    return outputs.transpose(0, 1)

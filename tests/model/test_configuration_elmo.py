@@ -65,3 +65,16 @@ def test_bad_values_are_refused_by_name(overrides, value):
 def test_wrong_types_are_refused(overrides):
     with pytest.raises(StrictDataclassError):
         tiny_config(**overrides)
+
+
+def test_folders_without_a_format_version_load_and_newer_ones_are_refused(tmp_path):
+    tiny_config().save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    fields = json.loads(file.read_text())
+    assert fields.pop("format_version") == 1
+    # a field of earlier folders
+    file.write_text(json.dumps(fields | {"lm_unknown_id": 2}))
+    assert ElmoConfig.from_pretrained(tmp_path).format_version == 1
+    file.write_text(json.dumps(fields | {"format_version": 2}))
+    with pytest.raises(StrictDataclassError, match="format version 2.*upgrade elmo_hf"):
+        ElmoConfig.from_pretrained(tmp_path)

@@ -23,7 +23,6 @@ from elmo_hf import (
 from elmo_hf.conversion import reference_elmo
 from elmo_hf.conversion.convert_allennlp_to_hf import load_model
 from elmo_hf.conversion.options_map import options_from_config
-from elmo_hf.layers_elmo import ElmoPacking, distinct_rows
 
 SENTENCES = [["Dogs", "bark", "."], ["Hi"], [], ["a", "a", "b", "a", "Dogs", "incomprehensible"]]
 VARIANTS = {
@@ -172,10 +171,18 @@ def test_a_batch_of_nothing_but_empty_sentences(tiny_model):
 
 def test_forward_keeps_nothing_between_calls(tiny_model):
     batch = tokenize(SENTENCES)
-    before = dict(vars(tiny_model))
+
+    def attributes() -> list[dict]:
+        """Of all submodules; tensors by identity and content."""
+        return [
+            {name: (id(value), str(value)) for name, value in vars(module).items()}
+            for module in tiny_model.modules()
+        ]
+
+    before = attributes()
     first = all_layers(tiny_model, **batch)
     assert torch.equal(first, all_layers(tiny_model, **batch))
-    assert vars(tiny_model) == before
+    assert attributes() == before
 
 
 def test_state_of_one_sentence_serves_a_batch(tiny_model):
@@ -280,13 +287,17 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("overrides", HEADS.values(), ids=HEADS)
-@pytest.mark.parametrize("head", [ElmoForTokenClassification, ElmoForSequenceClassification])
+# a sequence classifier has no task LSTM
+CASES = {
+    f"{name}-{head.__name__}": (head, overrides)
+    for name, overrides in HEADS.items()
+    for head in (ElmoForTokenClassification, ElmoForSequenceClassification)
+    if not (head is ElmoForSequenceClassification and "task_lstm_size" in overrides)
+}
+
+
+@pytest.mark.parametrize(("head", "overrides"), CASES.values(), ids=CASES)
 def test_heads_use_every_parameter_and_ignore_padding(head, overrides):
-    if head is ElmoForSequenceClassification and overrides.get("task_lstm_size"):
-        overrides = {
-            key: overrides[key] for key in overrides if key == "num_output_representations"
-        }
     torch.manual_seed(0)
     model = head(tiny_config(num_labels=3, **overrides))
     batch = tokenize(SENTENCES)
@@ -396,28 +407,6 @@ def test_gradient_checkpointing_gives_the_same_gradients(tiny_model):
         torch.testing.assert_close(parameter.grad, plain[name], rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("hide", [False, True], ids=["hash", "colliding-hash"])
-def test_distinct_rows_are_found_even_when_hashes_collide(hide, monkeypatch):
-    rows = torch.tensor([[1, 2], [3, 4], [1, 2], [0, 0], [3, 4]])
-    if hide:
-        monkeypatch.setattr(torch.Tensor, "sum", lambda self, dim: torch.zeros(len(self)).long())
-    distinct, number = distinct_rows(rows)
-    monkeypatch.undo()
-    assert torch.equal(distinct[number], rows)
-    assert len(distinct) == (5 if hide else 3)
-
-
-def test_packing_of_two_sentences_by_hand():
-    packing = ElmoPacking.of(torch.tensor([[1, 0], [1, 1]]).bool())
-    assert packing.batch_sizes == [2, 2, 2, 1]
-    assert packing.order.tolist() == [1, 0]
-    # <S> <S> | w1 w0 | w2 </S> | </S>   where w0 is the first sentence's word
-    assert packing.tokens.tolist() == [3, 3, 1, 0, 2, 4, 4]
-    assert packing.reverse.tolist() == [6, 5, 4, 3, 2, 1, 0]
-    assert packing.reverse[packing.reverse].tolist() == list(range(7))
-    assert packing.cells.tolist() == [4, 0, 5, 1, 6, 2, 7]
-
-
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
@@ -466,7 +455,7 @@ def test_pipeline_extracts_features_in_batches(tiny_model):
         close(torch.tensor(batched)[0, : len(alone)], alone)
 
 
-HEADS = {
+LAYER_HEADS = {
     "linear": {},
     "task-lstm": {"task_lstm_size": 5},
     "mixes": {"task_lstm_size": 5, "num_output_representations": 3, "mix_after_task_lstm": True},
@@ -475,7 +464,7 @@ HEADS = {
 }
 
 
-@pytest.mark.parametrize("overrides", HEADS.values(), ids=HEADS)
+@pytest.mark.parametrize("overrides", LAYER_HEADS.values(), ids=LAYER_HEADS)
 def test_a_head_reads_layers_made_before(overrides):
     model = ElmoForTokenClassification(tiny_config(num_labels=4, **overrides)).eval()
     batch = tokenize(SENTENCES)
@@ -502,3 +491,30 @@ def test_word_vectors_are_found_by_characters(tmp_path):
     model.save_pretrained(tmp_path)
     again = ElmoForTokenClassification.from_pretrained(tmp_path)
     assert again.word_vectors(asked).tolist() == expected
+
+
+def test_misspelt_arguments_are_refused(tiny_model):
+    batch = tokenize(SENTENCES)
+    heads = [
+        ElmoForTokenClassification(tiny_config()),
+        ElmoForSequenceClassification(tiny_config()),
+    ]
+    for model in (tiny_model, *heads):
+        with pytest.raises(TypeError, match="no argument 'atention_mask'"):
+            model(input_ids=batch["input_ids"], atention_mask=batch["attention_mask"])
+
+
+def test_a_tagger_without_its_trained_mixes_is_reported(tmp_path):
+    model = ElmoForTokenClassification(tiny_config())
+    weights = {name: part for name, part in model.state_dict().items() if "mixes" not in name}
+    model.save_pretrained(tmp_path, state_dict=weights)
+    _, report = ElmoForTokenClassification.from_pretrained(tmp_path, output_loading_info=True)
+    assert sorted(report["missing_keys"]) == ["elmo.mixes.0.gamma", "elmo.mixes.0.scalars"]
+
+
+def test_the_tag_of_a_word_is_the_likeliest_label():
+    model = ElmoForTokenClassification(tiny_config(num_labels=3))
+    logits = torch.tensor([[[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]]])
+    numbers, probabilities = model.decode(logits)
+    assert numbers.tolist() == [[1, 0]]
+    close(probabilities, logits.softmax(dim=-1).amax(dim=-1))

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 import torch
 from helpers.tiny import WIDTH, tiny_config
-from transformers import pipeline
+from transformers import BertConfig, BertForTokenClassification, BertTokenizer, pipeline
 
 from elmo_hf import (
     ElmoForSequenceClassification,
     ElmoForTokenClassification,
     ElmoModel,
     ElmoTagger,
-    ElmoTokenClassificationPipeline,
     ElmoTokenizer,
 )
 from elmo_hf.remote_code import add_code
@@ -150,22 +149,40 @@ print(json.dumps(found))
     assert "custom_pipelines" not in config
 
 
-def test_models_with_numbers_are_served_as_before():
-    """A word's number is looked up, a piece of a word is joined to the one before."""
-    pipe = object.__new__(ElmoTokenClassificationPipeline)
+BERT = """
+import json, sys
+from transformers import pipeline
 
-    class Numbered:
-        unk_token_id = 9
+if sys.argv[1] == "with":
+    import elmo_hf
+pipe = pipeline("token-classification", model=sys.argv[2], aggregation_strategy="simple")
+plain = pipeline("ner", model=sys.argv[2])
+texts = ["stocksy fell", "stocks"]
+found = [pipe(texts), plain(texts), type(pipe).__name__, type(pipe).__module__]
+print(json.dumps(found, default=float))
+"""
 
-        def convert_ids_to_tokens(self, number):
-            return ["Stocks", "##y"][number]
 
-    pipe.tokenizer = Numbered()
-    scores, mask = np.eye(2), np.zeros(2)
-    found = pipe.gather_pre_entities(
-        "Stocksy", torch.tensor([0, 1]), scores, [(0, 6), (6, 7)], mask, "simple"
+def test_other_models_pipelines_do_not_change(tmp_path):
+    """A tiny, random BERT in a fresh process, before and after `import elmo_hf`."""
+    torch.manual_seed(0)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "stocks", "##y", "fell"]
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        id2label={0: "B-X", 1: "I-X", 2: "O"},
     )
-    assert [(word["word"], word["is_subword"]) for word in found] == [
-        ("Stocks", False),
-        ("##y", True),
-    ]
+    BertForTokenClassification(config).save_pretrained(tmp_path / "bert")
+    numbers = {word: number for number, word in enumerate(words)}
+    BertTokenizer(numbers).save_pretrained(tmp_path / "bert")
+    found = []
+    for how in ("without", "with"):
+        command = [sys.executable, "-c", BERT, how, tmp_path / "bert"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout))
+    assert found[0] == found[1]
+    assert found[0][2] == "TokenClassificationPipeline" and found[0][1][0]

@@ -3,14 +3,12 @@
 import pytest
 import torch
 from helpers.tiny import random_arrays, tiny_config, tokenize
-from test_fast_inference import BATCHES
 from test_modeling_elmo import VARIANTS
-from torch import nn
+from test_prepared_weights import BATCHES
 
-from elmo_hf import ElmoState, fast_training, layers_elmo
-from elmo_hf.character_tables import LargestSum, make_tables, pool_characters
+from elmo_hf import ElmoState, layers_elmo, recurrence_training
 from elmo_hf.conversion.convert_allennlp_to_hf import load_model
-from elmo_hf.fast_training import BothDirections
+from elmo_hf.recurrence_training import BothDirections
 
 # relative, of double precision through up to 500 steps
 ROUNDING = 1e-11
@@ -19,7 +17,12 @@ ROUNDING = 1e-11
 @pytest.fixture
 def plain_path(monkeypatch):
     """Call it to turn the fast path off."""
-    return lambda: monkeypatch.setattr(layers_elmo, "runs_plainly", lambda *weights: False)
+
+    def turn_off() -> None:
+        for module in (layers_elmo, recurrence_training):
+            monkeypatch.setattr(module, "is_plain_cpu", lambda *weights: False)
+
+    return turn_off
 
 
 def strong_model(**overrides):
@@ -49,7 +52,7 @@ def gradients(model, batch, state: ElmoState | None) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("carried", [False, True], ids=["fresh", "carried"])
 def test_gradients_are_autograds(sentences, overrides, carried, plain_path, monkeypatch):
     # several blocks even of short sentences
-    monkeypatch.setattr(fast_training, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(recurrence_training, "ROWS_AT_ONCE", 7)
     model, batch = strong_model(**overrides), tokenize(sentences)
     state = None
     if carried:
@@ -78,7 +81,7 @@ def test_fast_path_serves_only_where_it_may(monkeypatch):
             calls.append(args)
             return BothDirections.forward(*args)
 
-    monkeypatch.setattr(layers_elmo, "BothDirections", Counted)
+    monkeypatch.setattr(recurrence_training, "BothDirections", Counted)
 
     def taken() -> bool:
         calls.clear()
@@ -121,36 +124,3 @@ def test_gradcheck_of_both_directions():
         return BothDirections.apply(*given[:4], sizes, (0.9, 0.8), *given[4:])
 
     assert torch.autograd.gradcheck(read, given)
-
-
-def test_tables_stand_for_convolutions():
-    """Words of every length, windows that tie, and a word that fills its row."""
-    torch.manual_seed(0)
-    width, num_characters = 8, 6
-    padding = num_characters - 1
-    embeddings = nn.Embedding(num_characters, 4).double()
-    convolutions = [nn.Conv1d(4, 5, span).double() for span in (1, 2, 3)]
-    words = [[1], [1, 1, 1, 1], [2, 1, 2, 1, 2], [3, 4, 3, 1, 2, 4, 1, 3], [4]]
-    rows = torch.tensor([word + [padding] * (width - len(word)) for word in words])
-    groups = [(rows[:3], 5), (rows[3:], 8)]
-    tables = make_tables(embeddings.weight, [conv.weight for conv in convolutions])
-    biases = [conv.bias for conv in convolutions]
-    found = pool_characters(tables, biases, num_characters, groups)
-    embedded = embeddings(rows).transpose(1, 2)
-    expected = torch.cat([conv(embedded).amax(dim=-1) for conv in convolutions], dim=1)
-    torch.testing.assert_close(found, expected)
-    weights = [embeddings.weight, *(w for conv in convolutions for w in conv.parameters())]
-    goal = torch.randn_like(found)
-    for one, other in zip(
-        torch.autograd.grad((found * goal).sum(), weights),
-        torch.autograd.grad((expected * goal).sum(), weights),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, other)
-
-
-def test_only_the_winning_window_learns():
-    table = torch.tensor([[1.0], [5.0], [2.0]], requires_grad=True)
-    windows = torch.tensor([[[0], [1], [2]], [[2], [0], [2]]])  # the second word's windows tie
-    LargestSum.apply(table, windows).sum().backward()
-    assert table.grad.tolist() == [[0.0], [1.0], [1.0]]

@@ -1,4 +1,4 @@
-"""The fast path against the plain one: the same values, and never a stale weight."""
+"""The prepared model against the plain one: the same values, and no stale weight."""
 
 import copy
 import pickle
@@ -9,11 +9,11 @@ from helpers.tiny import random_arrays, tiny_config, tokenize
 from test_modeling_elmo import SENTENCES, VARIANTS, all_layers, close
 from torch import nn
 
-from elmo_hf import ElmoForTokenClassification, ElmoModel, fast_inference
+from elmo_hf import ElmoForTokenClassification, ElmoModel, prepared_weights, recurrence_prepared
 from elmo_hf.conversion import reference_elmo
 from elmo_hf.conversion.convert_allennlp_to_hf import load_model
 from elmo_hf.conversion.options_map import options_from_config
-from elmo_hf.layers_elmo import ElmoLayer, ElmoLinear
+from elmo_hf.layers_elmo import ElmoLayer, PackedLinear
 
 # relative; the two paths sum in another order, through up to 500 steps of float32
 ROUNDING = 1e-5
@@ -28,8 +28,8 @@ BATCHES = {
 }
 
 
-def packed_linears(model) -> list[ElmoLinear]:
-    linears = [module for module in model.modules() if isinstance(module, ElmoLinear)]
+def packed_linears(model) -> list[PackedLinear]:
+    linears = [module for module in model.modules() if isinstance(module, PackedLinear)]
     return [linear for linear in linears if linear.packed is not None]
 
 
@@ -49,7 +49,7 @@ def is_prepared(model) -> bool:
 def way(request, monkeypatch):
     """Both ways of the LSTM: weights that fit into the caches, and weights that do not."""
     if request.param == "single":
-        monkeypatch.setattr(fast_inference.PairedWeights, "LARGEST", 0)
+        monkeypatch.setattr(recurrence_prepared.PairedWeights, "LARGEST", 0)
     return request.param
 
 
@@ -197,10 +197,10 @@ def test_without_the_private_operators_nothing_is_packed(strong_model, way, monk
 
     batch = tokenize(SENTENCES)
     expected = all_layers(strong_model, **batch)
-    monkeypatch.setattr(fast_inference, "PackedMatrix", missing)
-    fast_inference.can_pack.cache_clear()
+    monkeypatch.setattr(prepared_weights, "PackedMatrix", missing)
+    prepared_weights.can_pack.cache_clear()
     strong_model.prepare_for_inference()
-    fast_inference.can_pack.cache_clear()
+    prepared_weights.can_pack.cache_clear()
     assert not packed_linears(strong_model)
     assert all(any(layer.copies.values()) == (way == "paired") for layer in strong_model.layers)
     close(all_layers(strong_model, **batch), expected, ROUNDING)

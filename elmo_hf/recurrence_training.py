@@ -1,24 +1,49 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""The fast path of training on a CPU: a layer's LSTMs with a backward pass written by hand.
+"""The training backend: a layer's LSTMs on a CPU, with a backward pass written by hand.
 
 autograd would keep and visit some thirty small results for every time step. Here both directions go
 in step through batched products, and a weight's gradient is one product over the whole stream.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from .packing import select_rows
+from .prepared_weights import is_plain_cpu
+from .recurrence_interface import Backend, LayerInput, LayerOutput, advance_doubled
+
+if TYPE_CHECKING:
+    from .layers_elmo import ElmoLayer
+
 # rows of a stream whose derivatives are worked out together
 ROWS_AT_ONCE = 160
 
 
+def can_read(layer: "ElmoLayer", given: LayerInput) -> bool:
+    if not layer.training or given.batch_sizes is None:
+        return False
+    weights = layer.plain_weights()
+    return weights is not None and is_plain_cpu(given.rows[0], *weights)
+
+
+def read(layer: "ElmoLayer", given: LayerInput) -> LayerOutput:
+    streams = [
+        rows if positions is None else select_rows(rows, positions)
+        for rows, positions in zip(given.rows, given.positions, strict=True)
+    ]
+    clips = (layer.forward_cell.cell_clip, layer.forward_cell.projection_clip)
+    state = given.state or (None, None)
+    weights = layer.plain_weights() or []
+    return LayerOutput(*BothDirections.apply(*streams, *state, given.batch_sizes, clips, *weights))
+
+
 class BothDirections(Function):
     """
-    What `ElmoLstmCell` and its `input_linear` do, for both directions of a layer.
+    What the plain backend does, for both directions of a layer.
 
     `weights` are input weight, bias, recurrent weight and, if there is one, projection: of the
     forward direction, then of the backward one.
@@ -36,7 +61,6 @@ class BothDirections(Function):
         *weights: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         merged, bias, projections = merge(weights)
-        cell_clip, output_clip = clips
         num_rows, width = forward_rows.shape
         cell_size, output_size = merged.shape[1] // 4, merged.shape[2] - width
         advancing, bias = merged.transpose(1, 2), bias.unsqueeze(1)
@@ -62,17 +86,12 @@ class BothDirections(Function):
             ended.append((outputs[:, alive:], cells[:, alive:]))
             read[..., width:] = outputs[:, :alive]
             torch.sigmoid(read.bmm(advancing).add_(bias), out=gate)
-            input_gate, forget_gate, output_gate, candidate = gate.chunk(4, dim=-1)
-            torch.mul(forget_gate, cells[:, :alive], out=cell)
-            cell.addcmul_(input_gate, candidate.sub_(0.5), value=4)
-            if cell_clip is not None:
-                cell.clamp_(-2 * cell_clip, 2 * cell_clip)
-            output = torch.sigmoid(cell).sub_(0.5).mul_(output_gate)
+            output = advance_doubled(gate, cells[:, :alive], cell, clips[0])
             output = output.mul_(2) if projecting is None else output.bmm(projecting)
-            if output_clip is None:
+            if clips[1] is None:
                 stream.copy_(output)
             else:
-                torch.clamp(output, -output_clip, output_clip, out=stream)
+                torch.clamp(output, -clips[1], clips[1], out=stream)
             outputs, cells = stream, cell
 
         ctx.save_for_backward(given, gates, doubled, streams, first_cells, merged, projections)
@@ -87,9 +106,7 @@ class BothDirections(Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         of_streams, of_outputs, of_cells = gradients
         given, gates, doubled, streams, first_cells, merged, projections = ctx.saved_tensors
-        sizes, (cell_clip, output_clip) = ctx.batch_sizes, ctx.clips
-        width = given.shape[2] - streams.shape[2]
-        first = doubled.new_zeros(2, sizes[0], doubled.shape[2])
+        first = doubled.new_zeros(2, ctx.batch_sizes[0], doubled.shape[2])
         if first_cells is not None:
             torch.mul(first_cells, 2, out=first)
         of_given = torch.empty_like(given)
@@ -97,51 +114,75 @@ class BothDirections(Function):
         of_bias = merged.new_zeros(merged.shape[:2])
         of_projections = None if projections is None else torch.zeros_like(projections)
 
-        # what later steps have to say about the rows they share with this one
-        later_outputs, later_cells = of_outputs.clone(), of_cells / 2
-        for steps, earlier in blocks(sizes):
+        # what later steps add to the gradients of the rows they share with this one
+        later = (of_outputs.clone(), of_cells / 2)
+        for steps, earlier in blocks(ctx.batch_sizes):
             block = slice(steps[0].start, steps[-1].stop)
-            gate, cells = gates[:, block], doubled[:, block]
+            gate = gates[:, block]
+            halves = torch.sigmoid(doubled[:, block]).sub_(0.5)
             before = [first if rows is None else doubled[:, rows] for rows in earlier]
-            halves = torch.sigmoid(cells).sub_(0.5)
             of_memory, of_gates = derivatives(gate, halves, torch.cat(before, dim=1))
-            free_cells = inside(cells, None if cell_clip is None else 2 * cell_clip)
-            free_outputs = inside(streams[:, block], output_clip)
-            of_projected = torch.empty_like(streams[:, block])
-            _, forget_gate, output_gate, _ = gate.chunk(4, dim=-1)
-            parts = of_gates.chunk(4, dim=-1)
-            for step in reversed(steps):
-                alive = step.stop - step.start
-                here = slice(step.start - block.start, step.stop - block.start)
-                of_output = of_projected[:, here]
-                torch.add(of_streams[:, step], later_outputs[:, :alive], out=of_output)
-                if free_outputs is not None:
-                    of_output.mul_(free_outputs[:, here])
-                of_output = of_output.mul(2) if projections is None else of_output.bmm(projections)
-                cell = later_cells[:, :alive].addcmul_(of_output, of_memory[:, here])
-                if free_cells is not None:
-                    cell.mul_(free_cells[:, here])
-                for part, change in zip(parts, (cell, cell, of_output, cell), strict=True):
-                    part[:, here].mul_(change)
-                cell.mul_(forget_gate[:, here])
-                of_given[:, step] = of_gates[:, here].bmm(merged)
-                later_outputs[:, :alive] = of_given[:, step, width:]
+            free = (
+                inside(doubled[:, block], None if ctx.clips[0] is None else 2 * ctx.clips[0]),
+                inside(streams[:, block], ctx.clips[1]),
+            )
+            of_projected = back_through_block(
+                steps, of_streams, of_given, later, gate, of_memory, of_gates, free,
+                merged, projections,
+            )  # fmt: skip
             of_merged.baddbmm_(of_gates.transpose(1, 2), given[:, block])
             of_bias += of_gates.sum(dim=1)
             if of_projections is not None:
-                projected = halves.mul_(output_gate)
+                projected = halves.mul_(gate.chunk(4, dim=-1)[2])
                 of_projections.baddbmm_(of_projected.transpose(1, 2), projected)
 
-        # from what `merge` made of the weights to the weights
-        of_merged.chunk(4, dim=1)[3].mul_(2)
-        of_bias.chunk(4, dim=1)[3].mul_(2)
-        kinds = [of_merged[..., :width].contiguous(), of_bias, of_merged[..., width:].contiguous()]
-        if of_projections is not None:
-            kinds.append(of_projections.mul_(2))
-        of_weights = [kind[direction] for direction in range(2) for kind in kinds]
+        width = given.shape[2] - streams.shape[2]
+        of_weights = unmerge(of_merged, of_bias, of_projections, width)
         of_rows = of_given[..., :width]
-        of_state = (None, None) if first_cells is None else (later_outputs, later_cells.mul_(2))
+        of_state = (None, None) if first_cells is None else (later[0], later[1].mul_(2))
         return of_rows[0], of_rows[1], *of_state, None, None, *of_weights
+
+
+def back_through_block(
+    steps: list[slice],
+    of_streams: torch.Tensor,
+    of_given: torch.Tensor,
+    later: tuple[torch.Tensor, torch.Tensor],
+    gate: torch.Tensor,
+    of_memory: torch.Tensor,
+    of_gates: torch.Tensor,
+    free: tuple[torch.Tensor | None, torch.Tensor | None],
+    merged: torch.Tensor,
+    projections: torch.Tensor | None,
+) -> torch.Tensor:
+    """
+    From the last step of a block to its first: fills `of_given`, turns the derivatives in
+    `of_gates` into gradients, updates `later`, and returns the gradients of the projected outputs.
+    """
+    later_outputs, later_cells = later
+    free_cells, free_outputs = free
+    begin = steps[0].start
+    width = of_given.shape[2] - of_streams.shape[2]
+    of_projected = torch.empty_like(of_streams[:, begin : steps[-1].stop])
+    forget_gate = gate.chunk(4, dim=-1)[1]
+    parts = of_gates.chunk(4, dim=-1)
+    for step in reversed(steps):
+        alive = step.stop - step.start
+        here = slice(step.start - begin, step.stop - begin)
+        of_output = of_projected[:, here]
+        torch.add(of_streams[:, step], later_outputs[:, :alive], out=of_output)
+        if free_outputs is not None:
+            of_output.mul_(free_outputs[:, here])
+        of_output = of_output.mul(2) if projections is None else of_output.bmm(projections)
+        cell = later_cells[:, :alive].addcmul_(of_output, of_memory[:, here])
+        if free_cells is not None:
+            cell.mul_(free_cells[:, here])
+        for part, change in zip(parts, (cell, cell, of_output, cell), strict=True):
+            part[:, here].mul_(change)
+        cell.mul_(forget_gate[:, here])
+        of_given[:, step] = of_gates[:, here].bmm(merged)
+        later_outputs[:, :alive] = of_given[:, step, width:]
+    return of_projected
 
 
 def blocks(batch_sizes: list[int]) -> Iterator[tuple[list[slice], list[slice | None]]]:
@@ -191,7 +232,7 @@ def merge(
     """
     Both directions' weights in one piece: input and recurrent ones side by side,
     (2, 4 * cell_size, input + output), biases, projections. They make twice the candidates, and of
-    halves what is projected, so that one sigmoid serves all gates: see `advance`.
+    halves what is projected, so that one sigmoid serves all gates: see `advance_doubled`.
     """
     half = len(weights) // 2
     inputs, biases, recurrent, *projections = zip(weights[:half], weights[half:], strict=True)
@@ -205,6 +246,21 @@ def merge(
     return merged, bias, torch.stack(projections[0]).mul_(2) if projections else None
 
 
+def unmerge(
+    of_merged: torch.Tensor,
+    of_bias: torch.Tensor,
+    of_projections: torch.Tensor | None,
+    width: int,
+) -> list[torch.Tensor]:
+    """The gradients of the weights, from those of what `merge` made of them."""
+    of_merged.chunk(4, dim=1)[3].mul_(2)
+    of_bias.chunk(4, dim=1)[3].mul_(2)
+    kinds = [of_merged[..., :width].contiguous(), of_bias, of_merged[..., width:].contiguous()]
+    if of_projections is not None:
+        kinds.append(of_projections.mul_(2))
+    return [kind[direction] for direction in range(2) for kind in kinds]
+
+
 def inside(values: torch.Tensor, clip: float | None) -> torch.Tensor | None:
     """1 where a value was not clipped, else 0; None if none was."""
     if clip is None:
@@ -213,3 +269,6 @@ def inside(values: torch.Tensor, clip: float | None) -> torch.Tensor | None:
     if -clip < lowest and highest < clip:
         return None
     return (values.abs() < clip).to(values.dtype)
+
+
+TRAINING = Backend("training", can_read, read)
