@@ -58,7 +58,7 @@ def corpus(args, sentences: list[list[str]]) -> dict:
     load_seconds = time.perf_counter() - started
     embedder.embed(sentences[:2])
     # without the two sentences' words
-    embedder.words.clear()
+    embedder.forget_words()
     started = time.perf_counter()
     for _ in embedder.embed_stream(sentences):
         pass

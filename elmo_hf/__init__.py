@@ -13,7 +13,7 @@ from transformers import (
 
 from ._version import __version__
 from .configuration_elmo import ElmoConfig
-from .embedding.embedder import ElmoEmbedder, batch_to_ids
+from .embedding import ElmoEmbedder, batch_to_ids
 from .hub.bundled import bundled_model, bundled_tagger
 from .modeling_elmo import (
     ElmoForPreTraining,

@@ -1,5 +1,6 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""What a process does with memory that it frees; elsewhere than with glibc nothing happens."""
+"""What a process does with memory that it frees. Only glibc offers a choice; elsewhere this does
+nothing."""
 
 import ctypes
 import sys
@@ -12,19 +13,19 @@ def keep_freed_memory() -> None:
     """
     Lets the process keep the memory it frees, for its next batch.
 
-    By default large pieces go back to the system and are asked for again at every batch, which on a
-    CPU costs up to a third of the time of a training.
+    By default large blocks go back to the system and are requested again for every batch, which
+    costs up to a third of the time of a training on a CPU.
     """
-    call("mallopt", M_TRIM_THRESHOLD, 2**31 - 1)
-    call("mallopt", M_MMAP_THRESHOLD, 2**30)
+    call_glibc("mallopt", M_TRIM_THRESHOLD, 2**31 - 1)
+    call_glibc("mallopt", M_MMAP_THRESHOLD, 2**30)
 
 
 def hand_back_memory() -> None:
-    """The holes between the pieces that a long run keeps would add up."""
-    call("malloc_trim", 0)
+    """Returns unused memory to the system; otherwise the gaps left by a long run would add up."""
+    call_glibc("malloc_trim", 0)
 
 
-def call(name: str, *arguments: int) -> None:
+def call_glibc(name: str, *arguments: int) -> None:
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     if hasattr(library, name):
         getattr(library, name)(*arguments)

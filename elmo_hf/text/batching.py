@@ -1,5 +1,5 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""Sentences of about one length go together: little padding, and a bound on memory."""
+"""Batches of sentences of similar length: little padding, and a bound on memory."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -14,8 +14,9 @@ def batches_by_length(
     lengths: Sequence[int], budget: int, numbers: Iterable[int] | None = None
 ) -> Iterator[list[int]]:
     """
-    The numbers of all sentences, or those given, longest first, in batches of at most `budget`
-    words with their padding; a longer sentence is a batch of its own. Ties stay in their order.
+    The numbers of all sentences, or of those given, in batches of at most `budget` words including
+    padding. The longest come first and ties keep their order; a sentence that is longer than the
+    budget is a batch of its own.
     """
     order = range(len(lengths)) if numbers is None else numbers
     batch: list[int] = []
@@ -36,8 +37,9 @@ def map_by_length(
     budget: int,
 ) -> Iterator[Result]:
     """
-    What `work` makes of batches of sentences, one by one in the sentences' order: those of a window
-    are batched by length, so that any number of sentences takes bounded memory.
+    The results of `work` on batches of sentences, one by one in the order of the sentences. Only
+    the sentences of one window are batched by length together, so memory stays bounded for any
+    number of sentences.
     """
     rest = iter(sentences)
     while some := list(islice(rest, window)):

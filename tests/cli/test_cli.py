@@ -1,11 +1,13 @@
 """The command `elmo-hf` and the script, as a user calls them."""
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 from helpers.tiny import WIDTH, tiny_config, write_model
 
 from elmo_hf import (
@@ -14,8 +16,8 @@ from elmo_hf import (
     ElmoTagger,
     ElmoTokenizer,
     __version__,
-    cli,
 )
+from elmo_hf.cli import app, main
 from elmo_hf.tagging import tagger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +31,7 @@ def elmo_hf(monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["elmo-hf", *map(str, arguments)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as stop:
-            cli.main()
+            main()
         printed, complained = capsys.readouterr()
         assert stop.value.code == code, complained
         return printed, complained
@@ -47,20 +49,20 @@ def test_version(elmo_hf):
     assert elmo_hf("--version")[0].strip() == __version__
 
 
-def test_a_folder_of_another_model_is_told(elmo_hf, tmp_path):
+def test_a_folder_of_another_model_is_reported(elmo_hf, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert", "hidden_size": 8}')
-    _, complained = elmo_hf("info", tmp_path, code=1)
+    _, complained = elmo_hf("info", "--model", tmp_path, code=1)
     assert "bert" in complained and "Traceback" not in complained
 
 
 def test_convert_info_export(elmo_hf, source, tmp_path):
-    printed, _ = elmo_hf("convert", source, "--output_dir", tmp_path / "elmo")
+    printed, _ = elmo_hf("convert", source, "--output-dir", tmp_path / "elmo")
     assert "parameters, largest relative error" in printed
-    printed, _ = elmo_hf("info", tmp_path / "elmo")
+    printed, _ = elmo_hf("info", "--model", tmp_path / "elmo")
     for fact in ("16 (2 x 8)", "4 of 1, 6 of 2, 8 of 3 (18 in all)", "biLSTM layer 2"):
         assert fact in printed
     assert "weights.hdf5" in printed
-    elmo_hf("export", tmp_path / "elmo", "--output_dir", tmp_path / "back")
+    elmo_hf("export", "--model", tmp_path / "elmo", "--output-dir", tmp_path / "back")
     assert {path.name for path in (tmp_path / "back").iterdir()} == {"model.hdf5", "options.json"}
 
 
@@ -79,13 +81,19 @@ def test_script_does_what_the_command_does(elmo_hf, source, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["convert", "nowhere", "--output_dir", "x"], "no folder, zip file or Hub repository"),
-        (["convert", "--output_dir", "x"], "Give a folder, zip or Hub repository, or both"),
-        (["convert", "no/where", "--output_dir", "x"], "no local file 'no/where'"),
-        (["info", "nowhere"], "'nowhere' is no ELMo folder"),
-        (["export", "nowhere", "--output_dir", "x"], "'nowhere' is no ELMo folder"),
+        (["convert", "nowhere", "--output-dir", "x"], "no folder, zip file or Hub repository"),
+        (["convert", "--output-dir", "x"], "Give a folder, zip or Hub repository, or both"),
+        (["convert", "no/where", "--output-dir", "x"], "no local file 'no/where'"),
+        (["info", "--model", "nowhere"], "'nowhere' is not an ELMo folder"),
+        (["export", "--model", "nowhere", "--output-dir", "x"], "'nowhere' is not an ELMo folder"),
+        (["tag", "text", "--input", "text"], "Give one text, either 'text' or --input 'text'."),
+        (["embed", "nowhere", "--output", "x.npy"], "There is no file 'nowhere'."),
+        (["embed", "--output", "x.npy", "--on-error", "x"], "must be one of stop, skip"),
+        (["tag", "--device", "gpu"], "The device 'gpu' cannot be used"),
+        (["vocab"], "Name at least one text"),
     ],
-    ids=["nothing-there", "nothing-given", "not-on-the-hub", "info", "export"],
+    ids=["nothing-there", "nothing-given", "not-on-the-hub", "info", "export"]
+    + ["two-texts", "no-text", "on-error", "device", "vocab"],
 )
 def test_mistakes_are_one_sentence(elmo_hf, tmp_path, monkeypatch, arguments, sentence):
     monkeypatch.chdir(tmp_path)
@@ -96,15 +104,115 @@ def test_mistakes_are_one_sentence(elmo_hf, tmp_path, monkeypatch, arguments, se
 
 def test_conversion_without_h5py_says_what_to_install(elmo_hf, source, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
-    _, complained = elmo_hf("convert", source, "--output_dir", tmp_path / "elmo", code=1)
-    assert "pip install h5py" in complained
+    _, complained = elmo_hf("convert", source, "--output-dir", tmp_path / "elmo", code=1)
+    assert "requires h5py: pip install 'elmo_hf[conversion]'" in complained
 
 
-def test_help_teaches(elmo_hf):
+COMMANDS = typer.main.get_command(app).commands
+
+
+def options_of(command) -> list[str]:
+    """As they are declared, without `--help`."""
+    return [
+        name for part in command.params if part.param_type_name == "option" for name in part.opts
+    ]
+
+
+def test_every_command_is_listed_with_its_first_sentence(elmo_hf, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     printed, _ = elmo_hf("--help")
-    assert all(command in printed for command in ("convert", "export", "info"))
-    printed, _ = elmo_hf("convert", "--help")
-    assert "--options_file" in printed and "--overwrite" in printed
+    assert set(COMMANDS) == {
+        *("convert", "embed", "export", "export-onnx", "info", "push", "tag", "vocab")
+    }
+    for name, command in COMMANDS.items():
+        first_line = command.help.strip().splitlines()[0]
+        assert re.search(rf"\b{name} +{re.escape(first_line)}", printed), name
+    assert "--version" in printed and "bundled" in printed
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_teaches_every_option(elmo_hf, monkeypatch, name):
+    monkeypatch.setenv("COLUMNS", "300")
+    printed, _ = elmo_hf(name, "--help")
+    for part in COMMANDS[name].params:
+        assert part.help and part.help.strip()[-1] in ".)", part.name
+        assert part.help in printed, part.name
+    for option in options_of(COMMANDS[name]):
+        assert re.search(rf"(?<!\S){option}\b", printed) and "_" not in option
+    assert not re.search(r"--[a-z-]*_", printed)
+
+
+def test_one_word_means_the_same_in_every_command():
+    declared = {name: set(options_of(command)) for name, command in COMMANDS.items()}
+    having = {
+        "--model": {"embed", "export", "export-onnx", "info", "push", "tag"},
+        "--input": {"embed", "tag", "vocab"},
+        "--output": {"embed", "export-onnx", "vocab"},
+        "--output-dir": {"convert", "export"},
+        "--overwrite": {"convert", "embed", "export", "export-onnx", "vocab"},
+        "--device": {"embed", "tag"},
+    }
+    for option, commands in having.items():
+        assert {name for name, options in declared.items() if option in options} == commands
+    for name in having["--model"] - {"push"}:
+        [model] = [part for part in COMMANDS[name].params if "--model" in part.opts]
+        assert model.default == "bundled" and not model.required
+
+
+SPELLINGS = [
+    (name, option)
+    for name in COMMANDS
+    for option in options_of(COMMANDS[name])
+    if "-" in option[2:]
+]
+
+
+@pytest.mark.parametrize(("name", "option"), SPELLINGS)
+def test_underscores_are_accepted(name, option):
+    """The parser reads both spellings, apart from its value or joined to it, as one option."""
+    command = COMMANDS[name]
+    [part] = [part for part in command.params if option in part.opts]
+    spelt = "--" + option[2:].replace("-", "_")
+    found = []
+    program = typer.main.get_command(app).make_context("elmo-hf", [name])
+    for arguments in ([option, "7"], [spelt, "7"], [f"{spelt}=7"]):
+        with command.context_class(command, parent=program) as context:
+            values, rest, _ = command.make_parser(context).parse_args(arguments)
+        found.append(values[part.name])
+        assert not rest
+    assert found[0] == found[1] == found[2] and "7" in found[0]
+
+
+def test_an_underscore_works_in_a_whole_command(elmo_hf, source, tmp_path):
+    elmo_hf("convert", source, "--output_dir", tmp_path / "apart")
+    elmo_hf("convert", source, f"--output_dir={tmp_path / 'joined'}")
+    for name in ("apart", "joined"):
+        assert (tmp_path / name / "model.safetensors").exists()
+
+
+def test_vocab_counts_several_texts(elmo_hf, tmp_path):
+    for name, text in (("a", "the dog the"), ("b", "the cat")):
+        (tmp_path / f"{name}.txt").write_text(text + "\n")
+    output = tmp_path / "vocab.txt"
+    both = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    printed, _ = elmo_hf("vocab", *both, "--output", output)
+    assert output.read_text().split() == ["<S>", "</S>", "<UNK>", "the", "cat", "dog"]
+    assert f"6 words, 100.00% of the text's 5, saved in {output}" in printed
+    first = output.read_text()
+    _, complained = elmo_hf("vocab", *both, "--output", output, code=1)
+    assert "exists; pass --overwrite to replace it" in complained
+    again = ["vocab", both[0], "--input", both[1], "--output", output, "--overwrite"]
+    elmo_hf(*again)
+    assert output.read_text() == first
+    elmo_hf(*again, "--min_count=3")
+    assert output.read_text().split() == ["<S>", "</S>", "<UNK>", "the"]
+
+
+def test_push_needs_a_model(elmo_hf):
+    _, complained = elmo_hf("push", "me/elmo", code=2)
+    assert "--model" in complained
+    _, complained = elmo_hf("push", "me/elmo", "--model", "nowhere", code=1)
+    assert "nowhere" in complained and "config.json" in complained
 
 
 @pytest.fixture
@@ -127,6 +235,8 @@ def test_tag_prints_conllu_in_order(elmo_hf, tagger_folder, tmp_path, monkeypatc
     monkeypatch.setattr(tagger, "WORDS_AT_ONCE", 5)
     (tmp_path / "text").write_text(TEXT)
     printed, _ = elmo_hf("tag", "--model", tagger_folder, tmp_path / "text")
+    text = ["--input", tmp_path / "text", "--device", "cpu"]
+    assert elmo_hf("tag", "--model", tagger_folder, *text)[0] == printed
     sentences = [block.splitlines() for block in printed.strip().split("\n\n")]
     words = [[line.split("\t")[1] for line in block] for block in sentences]
     assert words == [line.split() for line in TEXT.splitlines() if line]
@@ -154,3 +264,16 @@ def test_tag_needs_a_tagger(elmo_hf, tmp_path):
     assert "holds an ElmoModel, not a tagger; train one with" in complained
     _, complained = elmo_hf("tag", "--model", tmp_path / "bilm", "--format", "xml", code=1)
     assert "must be conllu or colour" in complained
+
+
+def test_embed_takes_its_text_in_three_ways(elmo_hf, tagger_folder, tmp_path, monkeypatch):
+    (tmp_path / "text").write_text(TEXT)
+    made = []
+    for number, text in enumerate([[tmp_path / "text"], ["--input", tmp_path / "text"], []]):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+        output = tmp_path / f"{number}.npy"
+        command = ["embed", "--model", tagger_folder, "--output", output, "--device", "cpu"]
+        printed, _ = elmo_hf(*command, *text)
+        assert printed == f"saved in {output}\n"
+        made.append(output.read_bytes())
+    assert made[0] == made[1] == made[2]

@@ -31,7 +31,7 @@ MODELS = {
 
 
 def export(model: str, file) -> onnxruntime.InferenceSession:
-    result = CliRunner().invoke(app, ["export-onnx", model, "--output_file", str(file)])
+    result = CliRunner().invoke(app, ["export-onnx", "--model", model, "--output", str(file)])
     assert result.exit_code == 0, result.output
     return onnxruntime.InferenceSession(file)
 
@@ -91,7 +91,8 @@ def test_torch_export_takes_any_shape():
 def test_what_cannot_be_exported_is_reported(tmp_path):
     ElmoModel(tiny_config(mix_layer_norm=True)).save_pretrained(tmp_path / "model")
     ElmoTokenizer(max_characters_per_token=WIDTH).save_pretrained(tmp_path / "model")
-    arguments = ["export-onnx", str(tmp_path / "model"), "--output_file", str(tmp_path / "x.onnx")]
+    files = ["--model", str(tmp_path / "model"), "--output", str(tmp_path / "x.onnx")]
+    arguments = ["export-onnx", *files]
     result = CliRunner().invoke(app, arguments)
     assert "mix_layer_norm" in str(result.exception) and not (tmp_path / "x.onnx").exists()
     (tmp_path / "x.onnx").write_text("mine")

@@ -14,7 +14,7 @@ from elmo_hf import (
 )
 from elmo_hf.characters import encode_word
 from elmo_hf.conversion.export_hf_to_allennlp import export
-from elmo_hf.embedding import embedder
+from elmo_hf.embedding import sentence_embedder
 
 SENTENCES = [
     ["Dogs", "bark", "."],
@@ -46,8 +46,8 @@ def alone(model, words):
 
 @pytest.mark.parametrize("layers", ["all", "mix", "top", "mean", 0, "1", 2])
 def test_vectors_are_the_models_own(model, layers, monkeypatch):
-    monkeypatch.setattr(embedder, "WINDOW", 3)
-    monkeypatch.setattr(embedder, "WORDS_AT_ONCE", 8)
+    monkeypatch.setattr(sentence_embedder, "WINDOW", 3)
+    monkeypatch.setattr(sentence_embedder, "WORDS_AT_ONCE", 8)
     found = ElmoEmbedder(model).embed(SENTENCES, layers=layers)
     size = model.config.hidden_size
     for words, array in zip(SENTENCES, found, strict=True):
@@ -80,8 +80,8 @@ def test_pooled_and_padded(model, layers):
 def test_cache_is_bounded_and_knows_when_weights_change(model):
     maker = ElmoEmbedder(model)
     encoded = []
-    encode = maker.words.encode
-    maker.words.encode = lambda rows: encoded.append(len(rows)) or encode(rows)
+    encode = maker.word_cache.encode
+    maker.word_cache.encode = lambda rows: encoded.append(len(rows)) or encode(rows)
     maker.embed(SENTENCES)
     assert encoded == [len({word for words in SENTENCES for word in words})]
     maker.embed(SENTENCES)
@@ -90,12 +90,12 @@ def test_cache_is_bounded_and_knows_when_weights_change(model):
         model.token_encoder.char_embeddings.weight.mul_(1.5)
     found = maker.embed(SENTENCES[:1])[0]
     np.testing.assert_allclose(found, alone(model, SENTENCES[0])[0], rtol=1e-4, atol=1e-6)
-    maker.words.capacity = 6
+    maker.word_cache.capacity = 6
     for words in SENTENCES * 2:
         if words:
             found = maker.embed([words])[0]
             np.testing.assert_allclose(found, alone(model, words)[0], rtol=1e-4, atol=1e-6)
-            assert len(maker.words.numbers) <= max(6, len(words))
+            assert len(maker.word_cache.numbers) <= max(6, len(words))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_batch_that_does_not_fit_is_split(model, monkeypatch, message):
 
 def test_words_that_did_not_fit_are_encoded_again(model):
     maker = ElmoEmbedder(model)
-    encode, calls = maker.words.encode, []
+    encode, calls = maker.word_cache.encode, []
 
     def once_too_many(rows):
         calls.append(len(rows))
@@ -149,7 +149,7 @@ def test_words_that_did_not_fit_are_encoded_again(model):
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return encode(rows)
 
-    maker.words.encode = once_too_many
+    maker.word_cache.encode = once_too_many
     for words, array in zip(SENTENCES, maker.embed(SENTENCES), strict=True):
         if words:
             np.testing.assert_allclose(array, alone(model, words)[0], rtol=1e-4, atol=1e-6)

@@ -1,8 +1,6 @@
-"""A corpus as a file of vectors: every format, crashes, several processes, bad input."""
+"""A corpus becomes a file of vectors: crashes, several processes, bad input, full disks."""
 
 import gzip
-import io
-import json
 import os
 import random
 import re
@@ -14,140 +12,24 @@ import time
 import h5py
 import numpy as np
 import pytest
-import torch
-from datasets import Dataset, load_dataset
+from datasets import Dataset
 from helpers.launch import free_port
 from helpers.tiny import tiny_config
+from helpers.vectors import ENDINGS, SENTENCES, read, source_of
 
-from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer, cli
-from elmo_hf.embedding import job as embed_corpus
-from elmo_hf.embedding.job import EmbeddingJob, Line
-
-SENTENCES = [
-    ["Dogs", "bark", "."],
-    ["A", "dog", "barks", "."],
-    [],
-    ["Dogs", "bark", "."],
-    ["Ça", "va", "?"],
-]
-FORMATS = [".hdf5", ".parquet", ".arrow", ".npy"]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "elmo"
-    torch.manual_seed(0)
-    ElmoModel(tiny_config()).save_pretrained(folder)
-    width = tiny_config().max_characters_per_token
-    ElmoTokenizer(max_characters_per_token=width).save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def embedder(folder):
-    return ElmoEmbedder(folder)
-
-
-def lines(sentences):
-    return (Line(number, " ".join(words), words, 1) for number, words in enumerate(sentences))
+from elmo_hf import ElmoEmbedder, ElmoModel
+from elmo_hf.cli.embed import embed
+from elmo_hf.embedding import EmbeddingJob, chunks
+from elmo_hf.embedding import job as job_module
+from elmo_hf.embedding.chunks import Chunk, split_into_chunks
+from elmo_hf.system import writing
+from elmo_hf.system.processes import Processes
+from elmo_hf.text import Line, text_source
 
 
 def write(path, sentences):
     path.write_text("".join(" ".join(words) + "\n" for words in sentences), encoding="utf-8")
     return path
-
-
-def load_rows(path) -> Dataset:
-    if path.suffix == ".arrow":
-        return Dataset.from_file(str(path))
-    cache = path.parent / "cache"
-    return load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(cache))
-
-
-def read(path) -> list[np.ndarray]:
-    """A file's arrays, each as the embedder made it."""
-    if path.suffix == ".hdf5":
-        with h5py.File(path) as file:
-            numbers = sorted(int(name) for name in file if name != "sentence_to_index")
-            return [file[str(number)][...] for number in numbers]
-    if path.suffix in (".parquet", ".arrow"):
-        rows = load_rows(path)
-        kind = rows.features["embedding"]
-        while hasattr(kind, "feature"):
-            kind = kind.feature
-        return [np.array(row["embedding"], kind.dtype) for row in rows]
-    values = np.load(path, mmap_mode="r")
-    offsets = np.load(path.with_name(f"{path.stem}.offsets.npy"))
-    arrays = [values[start:end] for start, end in zip(offsets, offsets[1:], strict=False)]
-    return [array.swapaxes(0, 1) if array.ndim == 3 else array for array in arrays]
-
-
-@pytest.mark.parametrize("ending", FORMATS)
-@pytest.mark.parametrize(
-    ("layers", "pooling", "dtype"),
-    [("all", "none", "float32"), ("top", "none", "float16"), ("all", "mean", "float32")]
-    + [("mix", "max", "float32")],
-)
-def test_every_format_holds_the_embedders_arrays(
-    embedder, tmp_path, monkeypatch, ending, layers, pooling, dtype
-):
-    monkeypatch.setattr(embed_corpus, "CHUNK", 2)
-    job = EmbeddingJob(embedder, tmp_path / f"out{ending}", layers, pooling, dtype)
-    job.finish(job.run(lines(SENTENCES)))
-    found = read(job.output)
-    expected = embedder.embed(SENTENCES, layers, pooling, dtype)
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        assert one.dtype == dtype
-        # a list of no words has no size in a table; npy keeps an axis of the one pooled vector
-        if other.size:
-            np.testing.assert_allclose(
-                one.reshape(other.shape),
-                other,
-                rtol=1e-3 if dtype == "float16" else 1e-5,
-                atol=1e-6,
-            )
-    assert not job.folder.exists()
-
-
-def test_hdf5_is_read_as_allennlps(embedder, tmp_path):
-    """By the code of its day."""
-    text = tmp_path / "text"
-    text.write_text('Dogs bark .\n A  dog \t"barks" . \nDogs bark .\n')
-    with text.open() as file:
-        embedder.embed_file(file, str(tmp_path / "vectors.elmo"))
-    with h5py.File(tmp_path / "vectors.elmo", "r") as fin:
-        sentence_to_index = json.loads(fin["sentence_to_index"][0])
-        # by the line, the last one where it stands twice
-        assert sentence_to_index == {"Dogs bark .": "2", 'A  dog \t"barks" .': "1"}
-        embeddings = fin[sentence_to_index["Dogs bark ."]][...]
-        assert fin["0"].shape == embeddings.shape == (3, 3, embedder.model.config.hidden_size)
-        assert set(fin) == {"0", "1", "2", "sentence_to_index"}
-    with pytest.raises(
-        ValueError, match="`output_format` is 'avg' but must be one of all, top, av"
-    ):
-        embedder.embed_file(io.StringIO("Dogs bark ."), tmp_path / "vectors.elmo", "avg")
-    embedder.embed_file(io.StringIO(""), tmp_path / "vectors.elmo")
-    with h5py.File(tmp_path / "vectors.elmo", "r") as fin:
-        assert json.loads(fin["sentence_to_index"][0]) == {}
-
-
-def test_a_table_too_long_for_hdf5_is_left_out(embedder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(embed_corpus, "LONGEST_STRING", 30)
-    job = EmbeddingJob(embedder, tmp_path / "out.hdf5")
-    job.finish(job.run(lines(SENTENCES)))
-    assert len(read(job.output)) == len(SENTENCES)
-    assert "too long for hdf5 and left out" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
-def test_tables_tell_lines_and_sentences(embedder, tmp_path, ending):
-    job = EmbeddingJob(embedder, tmp_path / f"out{ending}", pooling="mean", layers="top")
-    job.finish(job.run(lines(SENTENCES)))
-    rows = load_rows(job.output)
-    assert rows["line"][:] == [0, 1, 2, 3, 4]
-    assert rows["sentence"][:] == [" ".join(words) for words in SENTENCES]
-    assert len(rows[0]["embedding"]) == embedder.model.config.hidden_size
 
 
 def some_sentences(count: int) -> list[list[str]]:
@@ -185,8 +67,7 @@ def run(arguments, given: str | None = None, **environment) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.program
-@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_killed_and_shared_runs_end_with_the_same_vectors(folder, tmp_path, ending):
     source = write(tmp_path / "text", some_sentences(20_000))
     run(command(folder, source, tmp_path / f"whole{ending}"))
@@ -218,7 +99,6 @@ def test_killed_and_shared_runs_end_with_the_same_vectors(folder, tmp_path, endi
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.program
 def test_two_processes_may_have_one_chunk_between_them(folder, tmp_path):
     """By accelerate's launcher, as the page says."""
     source = write(tmp_path / "text", SENTENCES)
@@ -233,33 +113,33 @@ def test_two_processes_may_have_one_chunk_between_them(folder, tmp_path):
 
 def test_a_run_that_was_to_replace_a_file_loses_nothing(folder, tmp_path, monkeypatch):
     """Killed on the way, and started again without the word that it may replace the file."""
-    monkeypatch.setattr(embed_corpus, "CHUNK", 2)
+    monkeypatch.setattr(chunks, "CHUNK", 2)
     output = tmp_path / "out.npy"
     old = write(tmp_path / "old", SENTENCES[:1])
     new = write(tmp_path / "new", SENTENCES)
-    cli.embed(output, str(old), str(folder))
+    embed(output, str(old), str(folder))
     before = output.read_bytes()
 
     def killed(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(EmbeddingJob, "finish", killed)
+        patch.setattr(EmbeddingJob, "assemble", killed)
         with pytest.raises(KeyboardInterrupt):
-            cli.embed(output, str(new), str(folder), overwrite=True)
-    with pytest.raises(FileExistsError, match="exists; give --overwrite"):
-        cli.embed(output, str(new), str(folder))
+            embed(output, str(new), str(folder), overwrite=True)
+    with pytest.raises(FileExistsError, match="exists; pass --overwrite"):
+        embed(output, str(new), str(folder))
     assert output.read_bytes() == before and len(list(tmp_path.glob(".out*/*/*.npz"))) == 3
     # after the file was in its place, before its chunks were dropped, or while they were
-    for place, name in ((EmbeddingJob, "clean"), (embed_corpus.shutil, "rmtree")):
+    for place, name in ((EmbeddingJob, "clean"), (shutil, "rmtree")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, killed)
             with pytest.raises(KeyboardInterrupt):
-                cli.embed(output, str(new), str(folder), overwrite=True)
+                embed(output, str(new), str(folder), overwrite=True)
         # which is no leave to take it for another text's
-        with pytest.raises(FileExistsError, match="exists; give --overwrite"):
-            cli.embed(output, str(old), str(folder))
-        cli.embed(output, str(new), str(folder))
+        with pytest.raises(FileExistsError, match="exists; pass --overwrite"):
+            embed(output, str(old), str(folder))
+        embed(output, str(new), str(folder))
         assert len(read(output)) == len(SENTENCES) and not list(tmp_path.glob(".out*"))
 
 
@@ -276,85 +156,73 @@ def test_one_run_at_a_time_writes_a_file(folder, embedder, tmp_path):
     """Also one with other settings; a refused one takes nothing from the other."""
     source = write(tmp_path / "text", SENTENCES)
     job = EmbeddingJob(embedder, tmp_path / "out.npy")
-    with job.alone():
-        paths = job.run(lines(SENTENCES))
+    with job.locked():
+        paths = job.embed_chunks(source_of(SENTENCES))
         for layers in ("all", "top"):
-            with pytest.raises(BlockingIOError, match="Another run is writing .*out.npy'; let it"):
-                cli.embed(job.output, str(source), str(folder), layers=layers)
-        job.finish(paths)
+            with pytest.raises(
+                BlockingIOError, match="Another run is writing .*out.npy'; wait for"
+            ):
+                embed(job.output, str(source), str(folder), layers=layers)
+        job.assemble(paths)
     assert len(read(job.output)) == len(SENTENCES) and not job.parts.exists()
-    cli.embed(job.output, str(source), str(folder), overwrite=True)
+    embed(job.output, str(source), str(folder), overwrite=True)
 
 
 def test_what_other_runs_left_is_cleaned_up(folder, embedder, tmp_path):
     source = write(tmp_path / "text", SENTENCES)
     other = EmbeddingJob(embedder, tmp_path / "out.npy", layers="top")
-    [chunk] = other.run(lines(SENTENCES))
+    [chunk] = other.embed_chunks(source_of(SENTENCES))
     part = chunk.with_suffix(".1.part")
     part.write_bytes(b"half of a chunk")
     with pytest.raises(ValueError, match="There is no line"):
-        cli.embed(other.output, str(write(tmp_path / "empty", [])), str(folder))
+        embed(other.output, str(write(tmp_path / "empty", [])), str(folder))
     assert chunk.exists() and not part.exists()
-    cli.embed(other.output, str(source), str(folder))
+    embed(other.output, str(source), str(folder))
     assert not other.parts.exists()
 
 
 @pytest.mark.parametrize("size", [0, 500])
 def test_a_damaged_chunk_is_made_anew(embedder, tmp_path, size):
     job = EmbeddingJob(embedder, tmp_path / "out.npy")
-    [chunk] = job.run(lines(SENTENCES))
+    [chunk] = job.embed_chunks(source_of(SENTENCES))
     whole = chunk.read_bytes()
     chunk.write_bytes(whole[:size])
-    assert job.run(lines(SENTENCES)) == [chunk] and chunk.read_bytes() == whole
+    assert job.embed_chunks(source_of(SENTENCES)) == [chunk] and chunk.read_bytes() == whole
 
 
-def test_chunks_that_never_come_are_told(embedder, tmp_path, monkeypatch):
-    monkeypatch.setattr(embed_corpus, "CHUNK", 2)
-    monkeypatch.setattr(embed_corpus, "PATIENCE", 0)
+def test_chunks_that_never_come_are_reported(embedder, tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", 2)
+    monkeypatch.setattr(job_module, "PATIENCE", 0)
     job = EmbeddingJob(embedder, tmp_path / "out.npy")
-    with pytest.raises(OSError, match="and 0 more are missing; all machines need this folder"):
-        job.finish(job.run(lines(SENTENCES), rank=0, processes=2))
+    with pytest.raises(OSError, match="and 0 more are missing; all machines need to share"):
+        job.assemble(job.embed_chunks(source_of(SENTENCES), Processes(0, 2)))
     assert len(list(job.folder.glob("*.npz"))) == 2
 
 
 def test_chunks_are_bounded_by_words_as_well(monkeypatch):
-    monkeypatch.setattr(embed_corpus, "CHUNK_WORDS", 4)
-    sizes = [len(chunk) for chunk in embed_corpus.in_chunks(lines(SENTENCES))]
+    monkeypatch.setattr(chunks, "CHUNK_WORDS", 4)
+    sizes = [len(chunk) for chunk in split_into_chunks(source_of(SENTENCES).lines)]
     assert sizes == [2, 3]
 
 
 def test_several_texts_are_one(folder, tmp_path):
     for name, some in (("a", SENTENCES[:2]), ("b", SENTENCES[2:])):
         write(tmp_path / f"{name}.txt", some)
-    cli.embed(tmp_path / "both.hdf5", str(tmp_path / "*.txt"), str(folder))
+    embed(tmp_path / "both.hdf5", str(tmp_path / "*.txt"), str(folder))
     with h5py.File(tmp_path / "both.hdf5") as file:
         assert set(file) == {*"01234", "sentence_to_index"}
 
 
-def test_a_missing_library_is_told_before_the_work(embedder, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ImportError, match="pip install h5py"):
-        EmbeddingJob(embedder, tmp_path / "out.hdf5")
-
-
-def test_a_process_takes_its_own_gpu(monkeypatch):
-    assert cli.cuda_device() == (0 if torch.cuda.is_available() else -1)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setenv("LOCAL_RANK", "3")
-    assert cli.cuda_device() == 3
-
-
-@pytest.mark.program
 def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_path):
     text = "".join(" ".join(words) + "\n" for words in SENTENCES)
     (tmp_path / "text.gz").write_bytes(gzip.compress(text.encode()))
-    cli.embed(tmp_path / "gz.npy", str(tmp_path / "text.gz"), str(folder))
+    embed(tmp_path / "gz.npy", str(tmp_path / "text.gz"), str(folder))
     odd = [*SENTENCES, ["a\nword", "two words"]]
     Dataset.from_list([{"words": words} for words in odd]).to_parquet(
         str(tmp_path / "data" / "train.parquet")
     )
-    data = {"dataset": str(tmp_path / "data"), "column": "words"}
-    cli.embed(tmp_path / "dataset.npy", model=str(folder), **data)
+    data = {"dataset_name": str(tmp_path / "data"), "column": "words"}
+    embed(tmp_path / "dataset.npy", model=str(folder), **data)
     run(command(folder, "-", tmp_path / "stdin.npy"), text)
     for name, sentences in (("gz", SENTENCES), ("stdin", SENTENCES), ("dataset", odd)):
         expected = embedder.embed(sentences)
@@ -369,9 +237,9 @@ def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_p
         (".", "out.npy", "is a folder"),
         ("empty", "out.npy", "There is no line in"),
         ("bytes", "out.npy", "line 2: the byte 0xff is not UTF-8"),
-        ("text", "there.npy", "exists; give --overwrite"),
+        ("text", "there.npy", "exists; pass --overwrite"),
         ("text", "folder.npy", "folder.npy' is a folder; name a file."),
-        ("text", "out.txt", "should end in one of .h5, .hdf5, .parquet, .arrow, .npy"),
+        ("text", "out.txt", "must end in its format, one of .arrow, .hdf5, .h5, .npy, .parquet"),
     ],
 )
 def test_bad_input_is_one_sentence(folder, tmp_path, source, output, sentence):
@@ -381,61 +249,61 @@ def test_bad_input_is_one_sentence(folder, tmp_path, source, output, sentence):
     (tmp_path / "there.npy").write_text("old")
     (tmp_path / "folder.npy").mkdir()
     with pytest.raises((ValueError, OSError), match=re.escape(sentence)):
-        cli.embed(tmp_path / output, str(tmp_path / source), str(folder))
+        embed(tmp_path / output, str(tmp_path / source), str(folder))
     assert (tmp_path / "there.npy").read_text() == "old"
     assert not list(tmp_path.glob(".*"))
 
 
 def test_bad_sources_are_one_sentence(folder, tmp_path, monkeypatch):
     output, model = tmp_path / "out.npy", str(folder)
-    with pytest.raises(ValueError, match="Give --input or --dataset, not both"):
-        cli.embed(output, "text", model, dataset="data")
+    with pytest.raises(ValueError, match="Give --input or --dataset-name, not both"):
+        embed(output, "text", model, dataset_name="data")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "train.csv").write_text("text\nfine\nx,y,z\n")
     with pytest.raises(ValueError, match="The dataset .*data' cannot be read: "):
-        cli.embed(output, model=model, dataset=str(tmp_path / "data"))
+        embed(output, model=model, dataset_name=str(tmp_path / "data"))
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(ValueError, match="There is no standard input"):
-        cli.embed(output, model=model)
+        embed(output, model=model)
 
 
 def test_a_pipe_is_read_like_a_file(folder, embedder, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = subprocess.Popen(["sh", "-c", "printf 'Dogs bark .\n' > pipe"], cwd=tmp_path)
-    cli.embed(tmp_path / "out.npy", str(tmp_path / "pipe"), str(folder))
+    embed(tmp_path / "out.npy", str(tmp_path / "pipe"), str(folder))
     assert writer.wait() == 0 and len(read(tmp_path / "out.npy")) == 1
     for source in (tmp_path / "pipe", "-"):
         with pytest.raises(ValueError, match="Several processes cannot share standard input or"):
-            cli.open_lines(str(source), "stop", processes=2)
+            text_source(str(source), shared=True)
 
 
-@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_skipped_line_keeps_the_others_places_and_a_word_may_be_long(
     folder, embedder, tmp_path, ending
 ):
     text = tmp_path / "text"
     text.write_bytes(b"fine .\n\xff\xfe no\nfine too .\n" + b"x" * 1_000_000 + b"\n")
-    cli.embed(tmp_path / f"out{ending}", str(text), str(folder), on_error="skip", layers="top")
+    embed(tmp_path / f"out{ending}", str(text), str(folder), on_error="skip", layers="top")
     found = read(tmp_path / f"out{ending}")
     assert [len(array) for array in found] == [2, 0, 3, 1]
     [expected] = embedder.embed([["fine", "too", "."]], layers="top")
     np.testing.assert_allclose(found[2], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_row_that_is_no_text_is_told_or_skipped(folder, tmp_path):
+def test_a_row_that_is_no_text_is_reported_or_skipped(folder, tmp_path):
     rows = [{"text": "fine ."}, {"text": None}]
     Dataset.from_list(rows).to_parquet(str(tmp_path / "data" / "train.parquet"))
-    data = {"model": str(folder), "dataset": str(tmp_path / "data")}
+    data = {"model": str(folder), "dataset_name": str(tmp_path / "data")}
     with pytest.raises(ValueError, match="Row 1: 'text' should be text or a list of words"):
-        cli.embed(tmp_path / "out.npy", **data)
-    cli.embed(tmp_path / "out.npy", **data, on_error="skip")
+        embed(tmp_path / "out.npy", **data)
+    embed(tmp_path / "out.npy", **data, on_error="skip")
     assert [array.shape[1] for array in read(tmp_path / "out.npy")] == [2, 0]
 
 
 def test_a_full_disk_keeps_what_is_done(embedder, tmp_path, monkeypatch):
-    monkeypatch.setattr(embed_corpus, "CHUNK", 2)
+    monkeypatch.setattr(chunks, "CHUNK", 2)
     job = EmbeddingJob(embedder, tmp_path / "out.npy")
-    save, saved = embed_corpus.Chunk.save, []
+    save, saved = Chunk.save, []
 
     def full(self, path):
         if len(saved) == 1:
@@ -443,26 +311,28 @@ def test_a_full_disk_keeps_what_is_done(embedder, tmp_path, monkeypatch):
         saved.append(path)
         save(self, path)
 
-    monkeypatch.setattr(embed_corpus.Chunk, "save", full)
-    with pytest.raises(OSError, match="No space left.*1 chunks of lines, is kept"):
-        job.run(lines(SENTENCES))
-    monkeypatch.setattr(embed_corpus.Chunk, "save", save)
-    job.finish(job.run(lines(SENTENCES)))
+    monkeypatch.setattr(Chunk, "save", full)
+    with pytest.raises(OSError, match="No space left.*1 chunks of lines that are done are kept"):
+        job.embed_chunks(source_of(SENTENCES))
+    monkeypatch.setattr(Chunk, "save", save)
+    job.assemble(job.embed_chunks(source_of(SENTENCES)))
     assert len(read(job.output)) == len(SENTENCES)
 
 
-@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_room_for_the_whole_is_looked_for_first(embedder, tmp_path, monkeypatch, ending):
     job = EmbeddingJob(embedder, tmp_path / f"out{ending}")
-    paths = job.run(lines(SENTENCES))
+    paths = job.embed_chunks(source_of(SENTENCES))
     with monkeypatch.context() as patch:
         usage = shutil.disk_usage(tmp_path)._replace(free=2000)
-        patch.setattr(embed_corpus.shutil, "disk_usage", lambda path: usage)
-        patch.setattr(embed_corpus, "ROOM", 0)
-        with pytest.raises(OSError, match="no room for .* MB more.*1 chunks of lines, is kept"):
-            job.finish(paths)
+        patch.setattr(shutil, "disk_usage", lambda path: usage)
+        patch.setattr(writing, "ROOM", 0)
+        with pytest.raises(
+            OSError, match="no room for .* MB more.*1 chunks of lines that are done are kept"
+        ):
+            job.assemble(paths)
     assert not job.output.exists()
-    job.finish(paths)
+    job.assemble(paths)
     assert len(read(job.output)) == len(SENTENCES)
 
 
@@ -476,10 +346,12 @@ def test_a_line_that_does_not_fit_into_memory_has_a_number(folder, tmp_path, mon
         return whole(self, sentences, *rest)
 
     monkeypatch.setattr(ElmoEmbedder, "_embed_at_once", small)
-    told = "Line 6: A sentence of 50 words does not fit into memory; split it. Or leave it empty"
-    with pytest.raises(MemoryError, match=re.escape(told)):
-        cli.embed(tmp_path / "out.npy", str(source), str(folder))
-    cli.embed(tmp_path / "out.npy", str(source), str(folder), on_error="skip")
+    reported = (
+        "Line 6: A sentence of 50 words does not fit into memory; split it. Or pass --on-error skip"
+    )
+    with pytest.raises(MemoryError, match=re.escape(reported)):
+        embed(tmp_path / "out.npy", str(source), str(folder))
+    embed(tmp_path / "out.npy", str(source), str(folder), on_error="skip")
     assert [array.shape[1] for array in read(tmp_path / "out.npy")] == [3, 4, 0, 3, 3, 0]
 
 
@@ -499,14 +371,7 @@ def test_only_the_line_that_does_not_fit_is_left_empty_and_tried_again(
     with monkeypatch.context() as patch:
         patch.setattr(ElmoEmbedder, "_embed_at_once", small)
         job = EmbeddingJob(embedder, output, on_error="skip")
-        [chunk] = job.run(lines(sentences))
-    assert embed_corpus.Chunk.load(chunk).lengths.tolist() == [9, 0, 7]
-    cli.embed(output, str(write(tmp_path / "text", sentences)), str(folder))
+        [chunk] = job.embed_chunks(source_of(sentences))
+    assert Chunk.load(chunk).lengths.tolist() == [9, 0, 7]
+    embed(output, str(write(tmp_path / "text", sentences)), str(folder))
     assert [array.shape[1] for array in read(output)] == [9, 8, 7]
-
-
-def test_progress_knows_the_size_of_gzipped_text(tmp_path):
-    text = gzip.compress(b"a word .\n" * 50_000)
-    (tmp_path / "text.gz").write_bytes(text)
-    found, total = cli.open_lines(str(tmp_path / "text.gz"), "stop")
-    assert total == len(text) and sum(line.size for line in found) == pytest.approx(total, rel=0.1)

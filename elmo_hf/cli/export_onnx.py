@@ -1,0 +1,25 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""`elmo-hf export-onnx`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmo_hf.cli.options import Model, Overwrite
+from elmo_hf.hub.bundled import BUNDLED
+from elmo_hf.system.writing import refuse_existing
+
+
+def export_onnx(
+    model: Model = BUNDLED,
+    output: Annotated[Path, typer.Option("--output", help="The ONNX file to write.")] = Path(
+        "elmo.onnx"
+    ),
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a model, with its head if it has one, as ONNX, and compare it in onnxruntime first."""
+    from elmo_hf.export.onnx import write_model
+
+    refuse_existing(output, overwrite)
+    print(write_model(model, output))

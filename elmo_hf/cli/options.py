@@ -1,0 +1,53 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Options that several commands share: one word means the same in all of them."""
+
+from typing import Annotated
+
+import typer
+
+Model = Annotated[str, typer.Option("--model", help="A model: a folder, a Hub name, or bundled.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        help="Where the model runs, as in cpu or cuda:1; by default on a GPU if there is one.",
+    ),
+]
+
+# A text may be given in two ways; `one_input` and `all_inputs` join them.
+TEXT_HELP = (
+    "Text with one tokenised sentence per line: a file, which may be .gz, or a glob in quotes"
+)
+InputArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="INPUT", help=f"{TEXT_HELP}; by default, or for -, standard input."),
+]
+InputOption = Annotated[
+    str | None, typer.Option("--input", metavar="INPUT", help="The same as the argument INPUT.")
+]
+InputArguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="INPUT", help=f"{TEXT_HELP}. Several are counted together."),
+]
+InputOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", metavar="INPUT", help="The same as the argument INPUT; may be repeated."
+    ),
+]
+
+
+def one_input(argument: str | None, option: str | None) -> str | None:
+    """The one text that was named, or None."""
+    if argument is not None and option is not None:
+        raise ValueError(f"Give one text, either {argument!r} or --input {option!r}.")
+    return option if argument is None else argument
+
+
+def all_inputs(arguments: list[str] | None, options: list[str] | None) -> list[str]:
+    """All texts that were named, of which there must be one at least."""
+    inputs = [*(arguments or []), *(options or [])]
+    if not inputs:
+        raise ValueError("Name at least one text, as in: elmo-hf vocab corpus.txt")
+    return inputs

@@ -1,0 +1,46 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""`elmo-hf vocab`."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from tqdm.auto import tqdm
+
+from elmo_hf.cli.options import InputArguments, InputOptions, Overwrite, all_inputs
+from elmo_hf.pretraining.corpus import Corpus
+from elmo_hf.system.writing import new_file, refuse_existing
+from elmo_hf.text import find_files, size_of
+from elmo_hf.word_vocabulary import WordVocabulary
+
+
+def vocab(
+    text: InputArguments = None,
+    input_option: InputOptions = None,
+    output: Annotated[Path, typer.Option("--output", help="The vocabulary file to write.")] = Path(
+        "vocab.txt"
+    ),
+    max_size: Annotated[
+        int | None, typer.Option("--max-size", min=3, help="Keep at most this many words.")
+    ] = None,
+    min_count: Annotated[
+        int, typer.Option("--min-count", min=1, help="Keep words that occur at least this often.")
+    ] = 1,
+    overwrite: Overwrite = False,
+) -> None:
+    """Count the words of a text into a vocabulary for pretraining, most frequent words first."""
+    refuse_existing(output, overwrite)
+    patterns = all_inputs(text, input_option)
+    paths = [path for pattern in patterns for path in find_files(pattern)]
+    counts: Counter[str] = Counter()
+    with tqdm(total=size_of(paths), desc="count", unit="B", unit_scale=True) as bar:
+        corpus = Corpus(paths, counts, bar.update)
+    vocabulary = WordVocabulary.of_counts(counts, max_size, min_count)
+    with new_file(output) as building:
+        vocabulary.save(building)
+    known = sum(counts[word] for word in vocabulary.words)
+    print(
+        f"{len(vocabulary):,} words, {known / corpus.num_words:.2%} of the text's "
+        f"{corpus.num_words:,}, saved in {output}"
+    )

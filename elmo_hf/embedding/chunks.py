@@ -1,0 +1,108 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Chunks of lines with their vectors, each a file of its own until the whole is put together."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from elmo_hf.system.writing import new_file
+from elmo_hf.text.lines import Line
+
+# A chunk ends after so many lines or words, whichever comes first: memory is bounded by words.
+CHUNK = 1024
+CHUNK_WORDS = 1 << 15
+
+
+class Chunk(NamedTuple):
+    """The vectors of some lines."""
+
+    # counted from 0
+    numbers: np.ndarray
+    sentences: list[str]
+    # how many vectors each sentence has: one per word, or a single one when it is pooled
+    lengths: np.ndarray
+    # the sentences' vectors one after the other, (vectors, size) or (vectors, layers, size)
+    values: np.ndarray
+    # the numbers of sentences that did not fit into memory and have no vectors
+    left_empty: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        lines: list[Line],
+        arrays: list[np.ndarray],
+        pooling: str,
+        left_empty: Iterable[int],
+    ) -> "Chunk":
+        """Lines and their arrays, as the embedder makes them."""
+        if pooling != "none":
+            lengths = np.ones(len(arrays), np.int64)
+            values = np.stack(arrays)
+        else:
+            lengths = np.array([array.shape[-2] for array in arrays])
+            # vectors first
+            values = np.concatenate([a.swapaxes(0, 1) if a.ndim == 3 else a for a in arrays])
+        numbers = np.array([line.number for line in lines])
+        texts = [line.text for line in lines]
+        return cls(numbers, texts, lengths, values, np.array([*left_empty], np.int64))
+
+    def save(self, path: Path) -> None:
+        saved = self._asdict()
+        saved["sentences"] = np.frombuffer(json.dumps(self.sentences).encode(), np.uint8)
+        with new_file(path) as building, building.open("wb") as file:
+            np.savez(file, **saved)
+
+    @classmethod
+    def load(cls, path: Path) -> "Chunk":
+        with np.load(path) as saved:
+            arrays = dict(saved)
+        return cls(**arrays | {"sentences": json.loads(arrays["sentences"].tobytes())})
+
+    def arrays(self, pooling: str) -> Iterator[np.ndarray]:
+        """One array per sentence, as the embedder makes it: layers first, no words if pooled."""
+        for part in np.split(self.values, np.cumsum(self.lengths)[:-1]):
+            array = part if part.ndim == 2 else part.swapaxes(0, 1)
+            yield array if pooling == "none" else array[..., 0, :]
+
+
+class ChunkFiles:
+    """All chunks of a corpus in their order, on the disk; only one at a time is in memory."""
+
+    def __init__(self, paths: list[Path]):
+        self.paths = paths
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """With a progress bar: a large corpus takes minutes to put together."""
+        for path in tqdm(self.paths, desc="writing", unit="chunk", leave=False):
+            yield Chunk.load(path)
+
+    def lengths(self) -> Iterator[np.ndarray]:
+        """Each chunk's numbers of vectors per sentence, without reading the vectors."""
+        for path in tqdm(self.paths, desc="counting", unit="chunk", leave=False):
+            with np.load(path) as saved:
+                yield saved["lengths"]
+
+    def sentences(self) -> Iterator[list[tuple[int, str]]]:
+        """Each chunk's sentences with the numbers of their lines, without reading the vectors."""
+        for path in self.paths:
+            with np.load(path) as saved:
+                texts = json.loads(saved["sentences"].tobytes())
+                numbers = saved["numbers"].tolist()
+            yield list(zip(numbers, texts, strict=True))
+
+
+def split_into_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    chunk: list[Line] = []
+    words = 0
+    for line in lines:
+        chunk.append(line)
+        words += len(line.words)
+        if len(chunk) == CHUNK or words >= CHUNK_WORDS:
+            yield chunk
+            chunk, words = [], 0
+    if chunk:
+        yield chunk

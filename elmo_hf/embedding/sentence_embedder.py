@@ -1,0 +1,156 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Sentences to vectors with a loaded model: any number of sentences in bounded memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import nn
+
+from elmo_hf.embedding.word_cache import WordCache
+from elmo_hf.layers_elmo import normalize
+from elmo_hf.modeling_elmo import ElmoModel
+from elmo_hf.packing import ElmoPacking
+from elmo_hf.pooling import POOLINGS, pool_words
+from elmo_hf.text.batching import map_by_length
+from elmo_hf.tokenization_elmo import ElmoTokenizer
+
+# sentences that are sorted by length together
+WINDOW = 1024
+# words, padding included, that the model reads at once
+WORDS_AT_ONCE = 4096
+DTYPES = ("float32", "float16")
+# how torch's allocator, oneDNN, C++ and cuBLAS report that memory is exhausted
+OUT_OF_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "could not create a primitive",
+    "bad_alloc",
+    "ALLOC_FAILED",
+)
+
+
+class SentenceTooLongError(MemoryError):
+    """A single sentence does not fit into memory."""
+
+    def __init__(self, sentence: Sequence[str]):
+        super().__init__(f"A sentence of {len(sentence)} words does not fit into memory; split it.")
+        self.sentence = sentence
+
+
+class SentenceEmbedder:
+    """A loaded biLM that turns a stream of sentences into arrays, in the sentences' order."""
+
+    def __init__(self, model: ElmoModel):
+        self.model = model.prepare_for_inference()
+        tokenizer = ElmoTokenizer(
+            max_characters_per_token=model.config.max_characters_per_token,
+            # as AllenNLP's
+            boundary_words=True,
+        )
+        self.word_cache = WordCache(self.model, tokenizer)
+
+    def embed_stream(
+        self,
+        sentences: Iterable[Sequence[str]],
+        layers: str | int = "all",
+        pooling: str = "none",
+        dtype: str = "float32",
+    ) -> Iterator[np.ndarray]:
+        """Like `embed`, but one array at a time, for any number of sentences."""
+        choice = self.check(layers, pooling, dtype)
+
+        def work(batch: list[Sequence[str]]) -> list[np.ndarray]:
+            return self._embed_batch(batch, choice, pooling)
+
+        for array in map_by_length(work, sentences, WINDOW, WORDS_AT_ONCE):
+            yield array.astype(dtype, copy=False)
+
+    def check(self, layers: str | int, pooling: str, dtype: str) -> str | int:
+        """Refuses layers, a pooling or a number format that there are not; returns the layers."""
+        count = self.model.config.num_hidden_layers + 1
+        choices = {
+            "layers": (str(layers), ("all", "mix", "top", "mean", *map(str, range(count)))),
+            "pooling": (pooling, ("none", *POOLINGS)),
+            "dtype": (dtype, DTYPES),
+        }
+        for name, (value, known) in choices.items():
+            if value not in known:
+                raise ValueError(f"`{name}` is {value!r} but must be one of {', '.join(known)}.")
+        if layers == "mix" and not self.model.mixes:
+            raise ValueError(f"This model has no mix, only {self.model.output_layer!r}.")
+        return int(layers) if str(layers).isdigit() else layers
+
+    def forget_words(self) -> None:
+        """
+        Empties the cache of word vectors. What was embedded before then changes nothing, not even
+        the last bit of a number.
+        """
+        self.word_cache.clear()
+
+    def _embed_batch(
+        self, sentences: list[Sequence[str]], layers: str | int, pooling: str
+    ) -> list[np.ndarray]:
+        """A batch that does not fit into memory is tried again in halves."""
+        try:
+            with evaluating(self.model):
+                return self._embed_at_once(sentences, layers, pooling)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if len(sentences) == 1:
+                raise SentenceTooLongError(sentences[0]) from error
+        half = len(sentences) // 2
+        parts = (sentences[:half], sentences[half:])
+        return [array for part in parts for array in self._embed_batch(part, layers, pooling)]
+
+    @torch.inference_mode()
+    def _embed_at_once(
+        self, sentences: list[Sequence[str]], layers: str | int, pooling: str
+    ) -> list[np.ndarray]:
+        lengths = [len(words) for words in sentences]
+        device = self.model.device
+        steps = torch.arange(max(lengths), device=device)
+        mask = steps < torch.tensor(lengths, device=device).unsqueeze(1)
+        packing = ElmoPacking.of(mask, to_the_end=False)
+        rows, number = self.word_cache.look_up(list(chain.from_iterable(sentences)))
+        streams, _ = self.model.read_rows(rows, number, packing, None)
+        chosen = self._choose(streams, layers)
+        # the words sentence by sentence
+        count = sum(lengths)
+        place = torch.empty(count, dtype=torch.long, device=device)
+        is_word = packing.tokens < count
+        place[packing.tokens[is_word]] = is_word.nonzero().squeeze(1)
+        parts = chosen.index_select(-2, place).float().cpu().split(lengths, dim=-2)
+        if pooling != "none":
+            parts = tuple(pool_words(words, None, pooling) for words in parts)
+        return [part.numpy() for part in parts]
+
+    def _choose(self, streams: list[torch.Tensor], layers: str | int) -> torch.Tensor:
+        """(layers, tokens, size) for all layers, else (tokens, size)."""
+        if layers == "all":
+            return torch.stack(streams)
+        if layers == "mix" and self.model.config.mix_layer_norm:
+            streams = normalize(streams)
+        return self.model.combine(streams, layers)[0]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switches dropout off, and on again afterwards if the model was in training."""
+    training = model.training
+    if training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if training:
+            model.train()
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(
+        phrase in str(error) for phrase in OUT_OF_MEMORY
+    )

@@ -1,0 +1,94 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Processes that share one job: their number, their device, and files only one of them may use."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import IO, Any
+
+import torch
+from torch import distributed
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among those that accelerate or torchrun started."""
+
+    rank: int = 0
+    count: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def by_the_first(self, work: Callable[[], Any]) -> Any:
+        """Only the first process does the work; all of them get its result, or raise its error."""
+        found = None
+        if self.is_first:
+            try:
+                found = work()
+            except (ValueError, OSError) as error:
+                found = error
+        if self.count > 1:
+            box = [found]
+            distributed.broadcast_object_list(box)
+            [found] = box
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def wait_for_all(self) -> None:
+        if self.count > 1:
+            distributed.barrier()
+
+
+@contextmanager
+def process_group() -> Iterator[Processes]:
+    """Connects the processes of this run; a run without a launcher is one process."""
+    count = int(os.environ.get("WORLD_SIZE", 1))
+    if count == 1:
+        yield Processes()
+        return
+    # one may wait for the others as long as they work
+    distributed.init_process_group("gloo", timeout=timedelta(days=365))
+    try:
+        yield Processes(distributed.get_rank(), count)
+    finally:
+        distributed.destroy_process_group()
+
+
+def choose_device(name: str | None = None) -> str:
+    """The named device, if it can be used; by default this process's own GPU, or else the CPU."""
+    if name is None:
+        rank = os.environ.get("LOCAL_RANK", "0")
+        return f"cuda:{rank}" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    # torch has errors of several kinds for an unknown name and for a GPU that is not there
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ValueError(f"The device {name!r} cannot be used: {reason}.") from error
+    return name
+
+
+def lock_file(file: IO) -> bool:
+    """
+    Locks an open file for this process; False if another process has locked it. Where the system
+    or the file system knows no locks, any process succeeds.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some file systems of clusters
+        pass
+    return True

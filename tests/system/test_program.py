@@ -1,0 +1,47 @@
+"""Programs: errors a user can fix are one sentence, and their options take either spelling."""
+
+import sys
+
+import pytest
+
+from elmo_hf.system.command import single_command
+from elmo_hf.system.program import run_program
+
+
+@pytest.mark.parametrize("kind", [ValueError, FileNotFoundError, ImportError, MemoryError])
+def test_what_a_user_can_fix_is_one_sentence(capsys, kind):
+    def fail():
+        raise kind("Name a file.")
+
+    with pytest.raises(SystemExit) as stop:
+        run_program(fail)
+    assert stop.value.code == 1
+    assert capsys.readouterr().err == "Error: Name a file.\n"
+
+
+def test_a_defect_keeps_its_traceback():
+    def fail():
+        raise TypeError("a defect")
+
+    with pytest.raises(TypeError, match="a defect"):
+        run_program(fail)
+
+
+def test_a_program_that_succeeds_prints_what_it_prints(capsys):
+    run_program(lambda: print("done"))
+    assert capsys.readouterr() == ("done\n", "")
+
+
+@pytest.mark.parametrize("option", ["--output-dir", "--output_dir"])
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_script_takes_underscores(monkeypatch, capsys, option, joined):
+    def script(output_dir: str) -> None:
+        print(output_dir)
+
+    # a plain parameter is an argument; an option is one with a default
+    script.__defaults__ = ("nowhere",)
+    arguments = [f"{option}=my_folder"] if joined else [option, "my_folder"]
+    monkeypatch.setattr(sys, "argv", ["script", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        single_command(script)()
+    assert stop.value.code == 0 and capsys.readouterr().out == "my_folder\n"

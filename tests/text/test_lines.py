@@ -1,0 +1,72 @@
+"""Lines of text from files, pipes, standard input and datasets."""
+
+import gzip
+import io
+import sys
+
+import pytest
+from datasets import Dataset
+
+from elmo_hf.text import BadLineError, dataset_source, text_source
+
+
+def test_lines_are_counted_through_all_files(tmp_path):
+    (tmp_path / "a.txt").write_text("Dogs  bark .\n\n", encoding="utf-8-sig")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress("Ça va ?\r\n".encode()))
+    source = text_source(str(tmp_path / "*.txt*"))
+    lines = list(source.lines)
+    assert [line.number for line in lines] == [0, 1, 2]
+    assert [line.text for line in lines] == ["Dogs  bark .", "", "Ça va ?"]
+    assert [line.words for line in lines] == [["Dogs", "bark", "."], [], ["Ça", "va", "?"]]
+    assert source.unit == "B" and source.name == str(tmp_path / "*.txt*")
+
+
+def test_progress_knows_the_size_of_gzipped_text(tmp_path):
+    text = gzip.compress(b"a word .\n" * 50_000)
+    (tmp_path / "text.gz").write_bytes(text)
+    source = text_source(str(tmp_path / "text.gz"))
+    read = sum(line.size for line in source.lines)
+    assert source.total == len(text) and read == pytest.approx(source.total, rel=0.1)
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Dogs bark .\nHi\n")))
+    source = text_source("-")
+    assert source.total is None and [line.text for line in source.lines] == ["Dogs bark .", "Hi"]
+    with pytest.raises(ValueError, match="Several processes cannot share standard input or a pipe"):
+        text_source("-", shared=True)
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="There is no standard input"):
+        text_source("-")
+
+
+def test_a_bad_line_stops_or_counts_as_empty(tmp_path, capsys):
+    path = tmp_path / "text"
+    path.write_bytes(b"fine .\n\xff\xfe no\nfine too .\n")
+    sentence = "line 2: the byte 0xff is not UTF-8"
+    with pytest.raises(BadLineError, match=sentence):
+        list(text_source(str(path)).lines)
+    lines = list(text_source(str(path), on_error="skip").lines)
+    assert [len(line.words) for line in lines] == [2, 0, 3]
+    assert sentence in capsys.readouterr().err
+    with pytest.raises(ValueError, match="`on_error` is 'ignore' but must be one of stop, skip"):
+        text_source(str(path), on_error="ignore")
+
+
+def test_rows_of_a_dataset(tmp_path):
+    rows = [{"text": "Dogs  bark ", "words": ["a\nword", "two words"]}]
+    Dataset.from_list(rows).to_parquet(str(tmp_path / "data" / "train.parquet"))
+    name = str(tmp_path / "data")
+    [line] = dataset_source(name).lines
+    assert line.text == "Dogs  bark" and line.words == ["Dogs", "bark"]
+    source = dataset_source(name, column="words")
+    [line] = source.lines
+    assert line.words == ["a\nword", "two words"] and line.size == source.total == 1
+    with pytest.raises(ValueError, match="has no column 'tokens'; it has text, words"):
+        dataset_source(name, column="tokens")
+
+
+def test_datasets_is_an_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ImportError, match=r"requires datasets: pip install 'elmo_hf\[train\]'"):
+        dataset_source("data")
