@@ -68,22 +68,17 @@ def convert(
     `ElmoModel` too; without one it holds an `ElmoModel`.
     """
     refuse_existing(output_dir, overwrite)
-    named = {
-        "options_file": options_file,
-        "weight_file": weight_file,
-        "softmax_weight_file": softmax_weight_file,
-        "vocab_file": vocab_file,
-    }
-    with open_source(source, **named) as files:
-        model, error = load_converted(files)
-        language_model = load_language_model(model, files)
+    named = (options_file, weight_file, softmax_weight_file, vocab_file)
+    with open_source(source, **dict(zip(Source._fields, named, strict=True))) as files:
+        bilm, error = load_converted(files)
+        model = load_language_model(bilm, files) or bilm
     with new_folder(output_dir, overwrite) as folder:
-        (language_model or model).save_pretrained(folder)
+        model.save_pretrained(folder)
         tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
         tokenizer.save_pretrained(folder)
-        (folder / "README.md").write_text(converted_card(model, error), encoding="utf-8")
-    parameters = (language_model or model).num_parameters()
-    print(f"{parameters:,} parameters, largest relative error {error:.1e}, saved in {output_dir}")
+        (folder / "README.md").write_text(converted_card(bilm, error), encoding="utf-8")
+    parameters = f"{model.num_parameters():,} parameters"
+    print(f"{parameters}, largest relative error {error:.1e}, saved in {output_dir}")
 
 
 def load_converted(files: Source) -> tuple[ElmoModel, float]:

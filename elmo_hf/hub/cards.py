@@ -81,17 +81,6 @@ def tagger_card(
         [split, *(percent(results[f"{split}_{kind}"]) for kind in (goal, f"baseline_{goal}"))]
         for split in splits
     ]
-    evaluations = [
-        EvalResult(
-            task_type="token-classification",
-            dataset_type="local",
-            dataset_name=data,
-            dataset_split=split,
-            metric_type=goal,
-            metric_value=results[f"{split}_{goal}"],
-        )
-        for split in splits
-    ]
     return card(
         "ElmoForTokenClassification",
         title,
@@ -113,7 +102,19 @@ here; the biLM keeps its own.
         license=licence,
         metrics=[goal],
         model_name=title,
-        eval_results=evaluations,
+        eval_results=[evaluation(data, split, goal, results) for split in splits],
+    )
+
+
+def evaluation(data: str, split: str, goal: str, results: dict[str, Any]) -> EvalResult:
+    """A score in the form that the Hub lists."""
+    return EvalResult(
+        task_type="token-classification",
+        dataset_type="local",
+        dataset_name=data,
+        dataset_split=split,
+        metric_type=goal,
+        metric_value=results[f"{split}_{goal}"],
     )
 
 
