@@ -17,8 +17,8 @@ LAUNCH := $(BIN)/accelerate launch --num_processes 1 --num_machines 1 --mixed_pr
 	--dynamo_backend no
 demo: .venv/.installed  ## embed two sentences, convert weights both ways, train taggers, tag a sentence
 	$(BIN)/python examples/embed_sentences.py
-	$(BIN)/elmo-hf export bundled --output_dir $(DEMO)/hdf5 --overwrite
-	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output_dir $(DEMO)/elmo --overwrite
+	$(BIN)/elmo-hf export --model bundled --output-dir $(DEMO)/hdf5 --overwrite
+	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output-dir $(DEMO)/elmo --overwrite
 	$(BIN)/python examples/random_model.py --output_dir $(DEMO)/untrained
 	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/untrained \
 		--output_dir $(DEMO)/tagger-on-an-untrained-biLM

@@ -8,6 +8,8 @@ What is unusual here:
 - The LSTM's state is an argument and a result. Nothing is remembered between calls.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self, cast
 
 import torch
@@ -65,6 +67,19 @@ def refuse_unknown(arguments: dict[str, Any]) -> None:
     unknown = sorted(arguments.keys() - COMMON_ARGUMENTS)
     if unknown:
         raise TypeError(f"ELMo models have no argument {', '.join(map(repr, unknown))}.")
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switches dropout off, and on again afterwards if the model was in training."""
+    training = model.training
+    if training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if training:
+            model.train()
 
 
 class ElmoPreTrainedModel(PushesCode, PreTrainedModel):

@@ -2,9 +2,12 @@
 
 import copy
 import os
+from pathlib import Path
 
 # before anything imports huggingface_hub: a test that asks the Hub fails instead of waiting
 os.environ["HF_HUB_OFFLINE"] = "1"
+# what is assembled once, such as the bundled tagger, stays inside the clone
+os.environ["ELMO_HF_HOME"] = str(Path(__file__).resolve().parents[1] / ".cache" / "elmo_hf")
 
 import pytest
 import torch

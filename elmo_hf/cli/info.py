@@ -4,7 +4,7 @@
 from torch.nn import Module
 
 from elmo_hf.cli.options import Model
-from elmo_hf.conversion.source import load_elmo
+from elmo_hf.hub import load_elmo
 from elmo_hf.hub.bundled import BUNDLED
 
 

@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 from elmo_hf.cli.options import Device, InputArgument, InputOption, Model, one_input
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.system.processes import choose_device
+from elmo_hf.tagging.conllu import format_sentence
 from elmo_hf.tagging.tagger import ElmoTagger, TaggedSentence
 from elmo_hf.text.lines import STANDARD_INPUT, LineSource, text_source
 
@@ -35,7 +36,7 @@ def tag(
     tagger = ElmoTagger(model, device=choose_device(device))
     show = colour_painter(tagger) if output_format == "colour" else conllu
     for sentence in tagger.tag(read_words(source)):
-        print(show(sentence))
+        print(show(sentence), end="")
 
 
 def read_words(source: LineSource) -> Iterator[list[str]]:
@@ -50,9 +51,7 @@ def read_words(source: LineSource) -> Iterator[list[str]]:
 
 
 def conllu(sentence: TaggedSentence) -> str:
-    pairs = zip(sentence.words, sentence.tags, strict=True)
-    rows = [[str(number), word, "_", tag] for number, (word, tag) in enumerate(pairs, start=1)]
-    return "".join("\t".join([*row, *"______"]) + "\n" for row in rows)
+    return format_sentence(sentence.words, sentence.tags)
 
 
 def colour_painter(tagger: ElmoTagger) -> Callable[[TaggedSentence], str]:
@@ -63,6 +62,7 @@ def colour_painter(tagger: ElmoTagger) -> Callable[[TaggedSentence], str]:
 
     def paint(sentence: TaggedSentence) -> str:
         pairs = zip(sentence.words, sentence.tags, strict=True)
-        return " ".join(f"{word}\033[38;5;{colours[tag]}m/{tag}\033[0m" for word, tag in pairs)
+        shown = [f"{word}\033[38;5;{colours[tag]}m/{tag}\033[0m" for word, tag in pairs]
+        return " ".join(shown) + "\n"
 
     return paint

@@ -5,7 +5,7 @@ from elmo_hf.embedding.embedder import ElmoEmbedder, batch_to_ids
 from elmo_hf.embedding.fingerprint import add_weights
 from elmo_hf.embedding.formats import FORMATS
 from elmo_hf.embedding.job import EmbeddingJob
-from elmo_hf.embedding.sentence_embedder import SentenceTooLongError, evaluating
+from elmo_hf.embedding.sentence_embedder import SentenceTooLongError
 
 __all__ = [
     "FORMATS",
@@ -14,5 +14,4 @@ __all__ = [
     "SentenceTooLongError",
     "add_weights",
     "batch_to_ids",
-    "evaluating",
 ]

@@ -2,13 +2,12 @@
 """Sentences to vectors with a loaded model: any number of sentences in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
 
 import numpy as np
 import torch
-from torch import nn
 
+from elmo_hf.bilm_elmo import evaluating
 from elmo_hf.embedding.word_cache import WordCache
 from elmo_hf.layers_elmo import normalize
 from elmo_hf.modeling_elmo import ElmoModel
@@ -135,19 +134,6 @@ class SentenceEmbedder:
         if layers == "mix" and self.model.config.mix_layer_norm:
             streams = normalize(streams)
         return self.model.combine(streams, layers)[0]
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switches dropout off, and on again afterwards if the model was in training."""
-    training = model.training
-    if training:
-        model.eval()
-    try:
-        yield
-    finally:
-        if training:
-            model.train()
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -4,18 +4,13 @@
 from pathlib import Path
 from typing import Any
 
-from elmo_hf.extras import require
+from elmo_hf.pages.plots import new_figure, save_figure
 
 
 def draw_curve(history: list[dict[str, Any]], path: Path) -> None:
     """Draws the sampled training loss and the held-out perplexities over the steps of a run."""
-    require("matplotlib", "Drawing the training curve").use("Agg")
-    from matplotlib import pyplot
-
     held_out = [entry for entry in history if "validation_perplexity" in entry]
-    figure, grid = pyplot.subplots(
-        1, 2 if held_out else 1, figsize=(10, 4), layout="constrained", squeeze=False
-    )
+    figure, grid = new_figure(10, 4, columns=2 if held_out else 1)
     left, *right = grid[0]
     trained = [entry for entry in history if "train_loss_sampled" in entry]
     left.plot(
@@ -32,7 +27,5 @@ def draw_curve(history: list[dict[str, Any]], path: Path) -> None:
         axes.set(xlabel="step", ylabel="perplexity", yscale="log", title="held-out, full softmax")
         axes.legend(frameon=False)
     for axes in grid[0]:
-        axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.3, which="both")
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    save_figure(figure, path)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import torch
 
+from elmo_hf.bilm_elmo import evaluating
 from elmo_hf.characters import NO_WORD, encode_word
 from elmo_hf.configuration_elmo import ElmoConfig
-from elmo_hf.embedding.embedder import evaluating
 from elmo_hf.hub.bundled import find_model
 from elmo_hf.language_model_elmo import ElmoForPreTraining, align, predictions
 from elmo_hf.pretraining.batches import known_words

@@ -67,6 +67,7 @@ def run(arguments, given: str | None = None, **environment) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.program
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_killed_and_shared_runs_end_with_the_same_vectors(folder, tmp_path, ending):
     source = write(tmp_path / "text", some_sentences(20_000))
@@ -99,6 +100,7 @@ def test_killed_and_shared_runs_end_with_the_same_vectors(folder, tmp_path, endi
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.program
 def test_two_processes_may_have_one_chunk_between_them(folder, tmp_path):
     """By accelerate's launcher, as the page says."""
     source = write(tmp_path / "text", SENTENCES)
@@ -213,6 +215,7 @@ def test_several_texts_are_one(folder, tmp_path):
         assert set(file) == {*"01234", "sentence_to_index"}
 
 
+@pytest.mark.program
 def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_path):
     text = "".join(" ".join(words) + "\n" for words in SENTENCES)
     (tmp_path / "text.gz").write_bytes(gzip.compress(text.encode()))

@@ -70,7 +70,7 @@ def test_every_command_knows_its_name(tmp_path):
     run = CliRunner().invoke
     text = tmp_path / "text.txt"
     text.write_text(" ".join(SENTENCE) + "\n")
-    assert "biLSTM layer 2" in run(app, ["info", "bundled"]).output
+    assert "biLSTM layer 2" in run(app, ["info", "--model", "bundled"]).output
     tagged = run(app, ["tag", "--model", "bundled", str(text)]).output
     assert [line.split("\t")[3] for line in tagged.splitlines() if "\t" in line] == TAGS
     output = tmp_path / "vectors.npy"

@@ -47,7 +47,9 @@ def run(code: str | list, environment: dict[str, str], status: int = 0) -> str:
 
 
 def push(folder, environment, status=0) -> str:
-    return run([sys.executable, "-m", "elmo_hf", "push", folder, REPO], environment, status)
+    return run(
+        [sys.executable, "-m", "elmo_hf", "push", REPO, "--model", folder], environment, status
+    )
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +151,7 @@ def test_without_the_right_token_one_sentence(tagger, tmp_path, token):
 
 def test_an_impossible_name_is_reported(tagger, tmp_path):
     with HubServer() as hub:
-        command = [sys.executable, "-m", "elmo_hf", "push", tagger, "me/elmo/pos"]
+        command = [sys.executable, "-m", "elmo_hf", "push", "me/elmo/pos", "--model", tagger]
         complained = run(command, hub.environment(tmp_path), status=1)
         assert "Repo id must be" in complained and "interrupted" not in complained
 
