@@ -24,6 +24,7 @@ from .modeling_elmo import (
     ElmoState,
 )
 from .pipeline_elmo import ElmoTokenClassificationPipeline, TokenClassification
+from .pretraining.scoring import ElmoScorer
 from .private_interfaces import register_pipeline
 from .tagging.tagger import ElmoTagger
 from .tokenization_elmo import ElmoTokenizer
@@ -54,6 +55,7 @@ __all__ = [
     "ElmoForTokenClassification",
     "ElmoModel",
     "ElmoPreTrainedModel",
+    "ElmoScorer",
     "ElmoState",
     "ElmoTagger",
     "ElmoTokenClassificationPipeline",

@@ -34,7 +34,7 @@ def boundary_row(marker: int, width: int = DEFAULT_WIDTH) -> list[int]:
 
 
 def decode_row(row: Sequence[int]) -> str:
-    """The word a row stands for; a word cut inside a character loses that character."""
+    """The word of a row; a word that was cut inside a character loses that character."""
     return bytes(index - 1 for index in row if NO_WORD < index < BEGIN_SENTENCE).decode(
         "utf-8", "ignore"
     )

@@ -17,7 +17,7 @@ from .private_interfaces import find_file
 from .softmax_elmo import ElmoSoftmax
 from .word_vocabulary import FILE_NAME, WordVocabulary
 
-# what `from_pretrained` is told about a repository, for the vocabulary beside the weights
+# arguments of `from_pretrained` that say where the vocabulary beside the weights is
 HUB_ARGUMENTS = (
     "cache_dir",
     "force_download",
@@ -176,7 +176,7 @@ def pretraining_output(losses: torch.Tensor, state: ElmoState) -> ElmoForPreTrai
 def predictions(top: torch.Tensor, packing: ElmoPacking) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """For each direction: the vectors that predict a token, and these tokens' positions."""
     forward, backward = top.chunk(2, dim=-1)
-    # what stands before a token predicts it, and so does what stands after it
+    # a token is predicted by what comes before it, and by what comes after it
     return [
         (forward[packing.current], packing.following),
         (backward[packing.following], packing.current),

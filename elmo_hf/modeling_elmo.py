@@ -22,7 +22,7 @@ def read_words(
     elmo: ElmoModel, output_hidden_states: bool | None, **inputs
 ) -> tuple[torch.Tensor, ElmoModelOutput]:
     """
-    What a head stands on, all layers or all mixes, (batch, words, vectors, hidden_size), and the
+    What a head reads, all layers or all mixes, (batch, words, vectors, hidden_size), and the
     model's output as asked for.
     """
     if output_hidden_states is None:
@@ -117,7 +117,7 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
         run_lstm: Callable[[nn.LSTM, torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
     ) -> torch.Tensor:
         """
-        (batch, words, vectors, hidden_size) -> (batch, words, num_labels); `run_lstm` may stand for
+        (batch, words, vectors, hidden_size) -> (batch, words, num_labels); `run_lstm` may replace
         `run_over_words`.
         """
         after = 1 if self.config.mix_after_task_lstm else 0

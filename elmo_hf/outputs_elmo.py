@@ -45,7 +45,7 @@ class ElmoForPreTrainingOutput(ModelOutput):
     loss: the mean of the two directions' losses, each the mean of -log P(word) over its words.
     loss_forward, loss_backward: the two.
     logits_forward, logits_backward: scores of every word of the vocabulary at each word's place,
-        from what stands left of it and from what stands right of it, (batch, words,
+        from the words to its left and from the words to its right, (batch, words,
         lm_vocab_size); only where no labels are given.
     hidden_states, state: as in [`ElmoModelOutput`]; a stream has no hidden states on words.
     """

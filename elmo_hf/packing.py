@@ -1,5 +1,5 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""Where the live words of a padded batch stand in the streams that the LSTMs read.
+"""Where the live words of a padded batch are in the streams that the LSTMs read.
 
 Inside the model there is no padding. The live tokens of a batch lie in two streams, one per reading
 direction, time step by time step and longest sentence first, so that each step multiplies only the
@@ -27,7 +27,7 @@ class ElmoPacking:
     order: torch.Tensor
     # (words,) position of each live word in the flattened (batch, words) grid
     words: torch.Tensor
-    # (tokens,) what stands at each position of the forward stream: the number of a live word, or
+    # (tokens,) what is at each position of the forward stream: the number of a live word, or
     # len(words) for `<S>` and len(words) + 1 for `</S>`
     tokens: torch.Tensor
     # (tokens,) the same for the backward stream

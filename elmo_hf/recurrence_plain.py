@@ -18,7 +18,7 @@ def can_read(layer: "ElmoLayer", given: LayerInput) -> bool:
 def read(layer: "ElmoLayer", given: LayerInput) -> LayerOutput:
     read = []
     for number, cell in enumerate(directions(layer)):
-        # each distinct row is multiplied once, however often it stands in the stream
+        # each distinct row is multiplied once, however often it occurs in the stream
         inputs = cell.input_linear(given.rows[number])
         positions = given.positions[number]
         state = None if given.state is None else (given.state[0][number], given.state[1][number])

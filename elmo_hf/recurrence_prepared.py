@@ -134,7 +134,7 @@ def gate_inputs(
     """
     What the input adds to the gates, step by step, with twice the candidates.
 
-    If the stream is `rows[index]`, each row is multiplied once, however often it stands there. If
+    If the stream is `rows[index]`, each row is multiplied once, however often it occurs. If
     it is `rows` itself, the rows of some steps are multiplied at a time: the products stay in the
     caches, and a long text takes no more memory than a short one.
     """

@@ -43,7 +43,7 @@ def sample_distinct(
 
 
 def log_expected_count(words: torch.Tensor, tries: torch.Tensor, vocab_size: int) -> torch.Tensor:
-    """log(1 - (1 - p)^tries): how surely each word is among the distinct ones of so many draws."""
+    """log(1 - (1 - p)^tries): how likely each word is among the distinct ones of `tries` draws."""
     misses = tries * torch.log1p(-log_uniform(words, vocab_size))
     return torch.log(-torch.expm1(misses)).float()
 

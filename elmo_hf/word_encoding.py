@@ -8,7 +8,7 @@ Span = tuple[int, int]
 
 
 def pad_list(values: list, fill: Any, absent: tuple[int, int]) -> list:
-    """A list with so many fills before and after it."""
+    """A list with `absent` fills before and after it."""
     before, after = absent
     return [fill] * before + values + [fill] * after
 
@@ -24,7 +24,7 @@ class SentenceEncoding:
     words: list[str]
     spans: list[Span]
     first: int  # the place of `words[0]` in the sentence before truncation
-    absent: tuple[int, int]  # how many absent words stand before and after
+    absent: tuple[int, int]  # how many absent words are before and after
     pad_token: str
     n_sequences: ClassVar[int] = 1
 

@@ -1,5 +1,5 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""The words of the language model's softmax: one a line, most frequent first, as in bilm-tf."""
+"""The words of the language model's softmax: one per line, most frequent first, as in bilm-tf."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class WordVocabulary:
 
     def __init__(self, words: Sequence[str]):
         self.words = list(words)
-        # of a word that stands there twice, the first line counts
+        # if a word occurs twice, its first line counts
         self.numbers = {word: number for number, word in reversed(list(enumerate(self.words)))}
         missing = [word for word in SPECIAL_WORDS if word not in self.numbers]
         if missing:

@@ -18,7 +18,7 @@ import json
 from pathlib import Path
 
 from elmo_hf import ElmoModel, ElmoTokenizer
-from elmo_hf.hub.bundled import BUNDLED, find_model
+from elmo_hf.hub import BUNDLED, find_model
 from elmo_hf.pages import (
     chance_share,
     draw_senses,

@@ -1,6 +1,7 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """A program started from a shell: what its user can fix is one sentence, not a traceback."""
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -8,6 +9,11 @@ from collections.abc import Callable
 def run_program(main: Callable[[], None]) -> None:
     try:
         main()
+    except BrokenPipeError:
+        # Nobody reads our output any more, as in `elmo-hf tag text.txt | head`. What is still in
+        # the buffer must not fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (ValueError, OSError, ImportError, MemoryError) as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(1)

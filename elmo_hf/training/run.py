@@ -26,18 +26,30 @@ def training_run(
     `settings`, a dataclass or a tuple of several. `output_dir` is created.
     """
     keep_freed_memory()
-    # Progress bars of transformers would break ours, and it warns of every new head.
+    output_dir.mkdir(parents=True, exist_ok=True)
+    with quiet_transformers():
+        accelerator = Accelerator(
+            mixed_precision=mixed_precision, log_with=report_to, project_dir=output_dir
+        )
+        if report_to is not None:
+            accelerator.init_trackers(name, config=tracked(settings))
+        yield accelerator
+        # Not after an error: a process that fails must not wait for the others.
+        leave_together(accelerator)
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Its progress bars would break ours, and it warns about every new head."""
+    verbosity, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    output_dir.mkdir(parents=True, exist_ok=True)
-    accelerator = Accelerator(
-        mixed_precision=mixed_precision, log_with=report_to, project_dir=output_dir
-    )
-    if report_to is not None:
-        accelerator.init_trackers(name, config=tracked(settings))
-    yield accelerator
-    # Not after an error: a process that fails must not wait for the others.
-    leave_together(accelerator)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if had_bars:
+            logging.enable_progress_bar()
 
 
 def tracked(settings: Any) -> dict[str, str]:

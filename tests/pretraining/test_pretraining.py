@@ -253,7 +253,7 @@ def test_without_words_there_is_a_sentence(model):
     model.vocabulary = None
     with pytest.raises(ValueError, match="has no vocabulary"):
         ElmoScorer(model)
-    with pytest.raises(ValueError, match="needs to know its words"):
+    with pytest.raises(ValueError, match="needs a vocabulary"):
         ElmoForPreTraining(tiny_config())
     with pytest.raises(ValueError, match="both `labels` and `labels_backward`"):
         model(**tokenize(SENTENCES), input_ids_backward=tokenize(SENTENCES)["input_ids"])

@@ -108,7 +108,7 @@ def test_bad_settings_are_one_sentence(change, sentence):
 
 def test_a_misspelt_option_is_refused(tmp_path):
     arguments = ["--train_file", "text.txt", "--output_dir", str(tmp_path / "out")]
-    printed = run(SCRIPT, [*arguments, "--windowsize", "20"], code=1)
+    printed = run(SCRIPT, [*arguments, "--windowsize", "20"], code=2)
     assert "--windowsize" in printed and "Traceback" not in printed
     assert not (tmp_path / "out").exists()
 

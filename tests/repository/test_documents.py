@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import typer
-from transformers.utils import logging
 
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoTokenizer, WordVocabulary
 from elmo_hf.cli import app
@@ -24,15 +23,6 @@ def snippets(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
 
 
-@pytest.fixture
-def restored_logging():
-    """A training run silences transformers."""
-    verbosity = logging.get_verbosity()
-    yield
-    logging.set_verbosity(verbosity)
-    logging.enable_progress_bar()
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -44,9 +34,7 @@ def restored_logging():
         "elmo_hf/bundled_model/README",
     ],
 )
-def test_snippets_print_what_their_comments_say(
-    name, tmp_path, monkeypatch, capsys, restored_logging
-):
+def test_snippets_print_what_their_comments_say(name, tmp_path, monkeypatch, capsys):
     """The model of the snippets is as wide as the original, but its inside is kept small."""
     monkeypatch.chdir(tmp_path)
     words = [*SPECIAL_WORDS, "The", "river", "bank", ".", "of", "a"]

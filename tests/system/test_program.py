@@ -1,5 +1,6 @@
 """Programs: errors a user can fix are one sentence, and their options take either spelling."""
 
+import subprocess
 import sys
 
 import pytest
@@ -30,6 +31,19 @@ def test_a_defect_keeps_its_traceback():
 def test_a_program_that_succeeds_prints_what_it_prints(capsys):
     run_program(lambda: print("done"))
     assert capsys.readouterr() == ("done\n", "")
+
+
+def test_a_reader_that_leaves_is_no_error():
+    code = (
+        "from elmo_hf.system.program import run_program\n"
+        "run_program(lambda: [print('line') for _ in range(100_000)])\n"
+    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as program:
+        assert program.stdout.readline() == "line\n"
+        program.stdout.close()
+        assert program.stderr.read() == ""
+    assert program.returncode == 1
 
 
 @pytest.mark.parametrize("option", ["--output-dir", "--output_dir"])

@@ -22,22 +22,13 @@ class Others:
     name: str | None = None
 
 
-@pytest.fixture
-def quiet_transformers():
-    """Puts back what a run changes for its process."""
-    verbosity = logging.get_verbosity()
-    yield
-    logging.set_verbosity(verbosity)
-    logging.enable_progress_bar()
-
-
 def test_fields_of_one_dataclass_or_several_are_tracked():
     assert tracked(None) == {}
     assert tracked(Settings()) == {"size": "3", "folder": "here"}
     assert tracked((Settings(), Others())) == {"size": "3", "folder": "here", "name": "None"}
 
 
-def test_a_run_makes_its_folder_and_tells_its_tracker(quiet_transformers, tmp_path, monkeypatch):
+def test_a_run_makes_its_folder_and_tells_its_tracker(tmp_path, monkeypatch):
     seen = []
 
     class Tracker(GeneralTracker):
@@ -65,8 +56,16 @@ def test_a_run_makes_its_folder_and_tells_its_tracker(quiet_transformers, tmp_pa
     assert seen == [{"size": "3", "folder": "here"}, ({"loss": 1.0}, 2), "finished"]
 
 
-def test_a_run_that_fails_waits_for_nobody(quiet_transformers, tmp_path, monkeypatch):
+def test_a_run_that_fails_waits_for_nobody(tmp_path, monkeypatch):
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     monkeypatch.setattr("elmo_hf.training.run.leave_together", lambda accelerator: pytest.fail())
     with pytest.raises(ValueError, match="broken"), training_run("test", tmp_path):
         raise ValueError("broken")
+
+
+def test_a_run_leaves_the_logging_of_transformers_as_it_was(tmp_path):
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    with training_run("quiet", tmp_path):
+        assert logging.get_verbosity() == logging.ERROR
+        assert not logging.is_progress_bar_enabled()
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
