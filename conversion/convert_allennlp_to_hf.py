@@ -26,7 +26,7 @@ from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_
 from elmo_hf.conversion.weights_file import open_weights, read_array
 from elmo_hf.hub.cards import converted_card
 from elmo_hf.system.command import single_command
-from elmo_hf.system.writing import new_folder, refuse_existing
+from elmo_hf.system.writing import new_folder, refuse_existing_folder
 from elmo_hf.word_vocabulary import WordVocabulary
 
 
@@ -67,7 +67,7 @@ def convert(
     With a softmax, found or named, the folder holds an `ElmoForPreTraining`, which loads as an
     `ElmoModel` too; without one it holds an `ElmoModel`.
     """
-    refuse_existing(output_dir, overwrite)
+    refuse_existing_folder(output_dir, overwrite)
     named = (options_file, weight_file, softmax_weight_file, vocab_file)
     with open_source(source, **dict(zip(Source._fields, named, strict=True))) as files:
         bilm, error = load_converted(files)

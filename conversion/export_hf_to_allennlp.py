@@ -22,7 +22,7 @@ from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_
 from elmo_hf.conversion.weights_file import open_weights, write_weights
 from elmo_hf.hub.bundled import BUNDLED, find_model, load_elmo
 from elmo_hf.system.command import single_command
-from elmo_hf.system.writing import new_folder, refuse_existing
+from elmo_hf.system.writing import new_folder, refuse_existing_folder
 
 
 def export(
@@ -35,7 +35,7 @@ def export(
     ] = False,
 ) -> None:
     """Write a model as hdf5 and options.json, which AllenNLP, simple_elmo and bilm-tf load."""
-    refuse_existing(output_dir, overwrite)
+    refuse_existing_folder(output_dir, overwrite)
     loaded = load_elmo(model)
     options = options_from_config(loaded.config)
     with new_folder(output_dir, overwrite) as folder:

@@ -27,7 +27,7 @@ from elmo_hf.embedding.formats import find_format
 from elmo_hf.embedding.sentence_embedder import SentenceEmbedder, SentenceTooLongError
 from elmo_hf.system.memory import hand_back_memory
 from elmo_hf.system.processes import Processes, lock_file
-from elmo_hf.system.writing import refuse_existing, write_failure
+from elmo_hf.system.writing import refuse_existing_file, write_failure
 from elmo_hf.text.lines import Line, LineSource, check_on_error, stop_or_skip
 
 # seconds after which a chunk that another machine has written must be visible
@@ -59,8 +59,8 @@ class EmbeddingJob:
         output_format: str | None = None,
         on_error: str = "stop",
     ):
-        if output.is_dir():
-            raise IsADirectoryError(f"{str(output)!r} is a folder; name a file.")
+        # only a folder is in the way now: a file may be what this run finished
+        refuse_existing_file(output, overwrite=True)
         self.format = find_format(output, output_format)
         self.format.check_library()
         embedder.check(layers, pooling, dtype)
@@ -103,7 +103,7 @@ class EmbeddingJob:
         if overwrite or not self.output.exists():
             return True
         if not self.is_finished(lines):
-            refuse_existing(self.output, overwrite)
+            refuse_existing_file(self.output, overwrite)
         self.clean()
         return False
 

@@ -1,6 +1,8 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Publishing a model folder on the Hub: weights, configuration, tokenizer, card and code."""
 
+import json
+from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,10 +15,11 @@ from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.cards import plain_card
 from elmo_hf.remote_code import add_code
 
+SHARDS = "model*.safetensors"
 # The files of a model. Checkpoints, caches and reports of a training run are not published.
 PUBLISHED = (
     "config.json",
-    "model*.safetensors",
+    SHARDS,
     "model.safetensors.index.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -31,6 +34,7 @@ def publish(folder: str | Path, repo: str, private: bool = False) -> str:
     folder = Path(folder)
     if not (folder / "config.json").exists():
         raise FileNotFoundError(f"{str(folder)!r} is not a model folder: it has no config.json.")
+    refuse_missing_shards(folder)
     with TemporaryDirectory() as name:
         staging = Path(name)
         for pattern in PUBLISHED:
@@ -41,6 +45,21 @@ def publish(folder: str | Path, repo: str, private: bool = False) -> str:
             card = plain_card(ElmoConfig.from_pretrained(folder), repo)
             (staging / "README.md").write_text(card, encoding="utf-8")
         return upload(staging, repo, private)
+
+
+def refuse_missing_shards(folder: Path) -> None:
+    """Refuses weights in several files of which some are not in the folder itself."""
+    index = folder / "model.safetensors.index.json"
+    if not index.exists():
+        return
+    files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    missing = sorted(name for name in files if not fnmatch(name, SHARDS) or "/" in name)
+    missing += sorted(name for name in files if not (folder / name).exists())
+    if missing:
+        raise ValueError(
+            f"{str(folder)!r} has a part of its weights elsewhere ({missing[0]}); load the model "
+            "and push the folder that `save_pretrained` makes of it."
+        )
 
 
 def upload(folder: Path, repo: str, private: bool) -> str:
@@ -62,8 +81,8 @@ def upload(folder: Path, repo: str, private: bool) -> str:
     except (HTTPError, OSError, RuntimeError) as error:
         # lost connections: of the HTTP client, of the system, and of the upload of large files
         raise OSError(
-            f"The push to {repo!r} was interrupted ({first_line(error)}); the repository has not "
-            "changed. Repeat the command to try again."
+            f"The push to {repo!r} was interrupted ({first_line(error)}); nothing was uploaded. "
+            "Repeat the command to try again."
         ) from error
     return str(address)
 

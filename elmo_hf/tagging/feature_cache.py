@@ -24,6 +24,14 @@ from elmo_hf.tokenization_elmo import ElmoTokenizer
 CHUNK = 256
 # Words, padding included, that the biLM reads at once.
 WORDS_AT_ONCE = 2048
+# What changes the layers besides the weights and their shapes.
+BILM_FIELDS = (
+    "cell_clip",
+    "char_activation",
+    "max_characters_per_token",
+    "projection_clip",
+    "use_skip_connections",
+)
 
 
 class FeatureCache:
@@ -124,7 +132,8 @@ def allocate(file: BinaryIO, size: int, folder: Path) -> None:
 
 def hash_features(model: ElmoModel, dataset: Dataset) -> str:
     """A hash of the biLM and of the words it reads."""
-    key = hashlib.sha256()
+    settings = {name: getattr(model.config, name) for name in BILM_FIELDS}
+    key = hashlib.sha256(json.dumps(settings).encode())
     for part in (model.token_encoder, model.layers):
         add_weights(key, part)
     for tokens in dataset["tokens"]:

@@ -29,6 +29,17 @@ def fill(cache: FeatureCache) -> FeatureCache:
     return cache
 
 
+def test_another_clip_has_another_file(new_cache):
+    """Weights alone do not tell what a biLM makes of words."""
+    cache = new_cache()
+    cache.model.config.cell_clip = 0.5
+    other = new_cache()
+    assert other.path != cache.path
+    # of the head, not of the biLM
+    cache.model.config.classifier_dropout = 0.1
+    assert new_cache().path == other.path
+
+
 @pytest.mark.parametrize("system", ["linux", "macos"])
 def test_layers_are_those_of_the_model(new_cache, system, monkeypatch):
     if system == "macos":
