@@ -14,6 +14,7 @@ from huggingface_hub.errors import HfHubHTTPError, HTTPError, LocalTokenNotFound
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.cards import plain_card
 from elmo_hf.remote_code import add_code
+from elmo_hf.system.failures import first_line
 
 SHARDS = "model*.safetensors"
 # The files of a model. Checkpoints, caches and reports of a training run are not published.
@@ -85,7 +86,3 @@ def upload(folder: Path, repo: str, private: bool) -> str:
             "Repeat the command to try again."
         ) from error
     return str(address)
-
-
-def first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -8,9 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
-# A disk with fewer free bytes counts as full.
-ROOM = 1 << 20
-
 
 @contextmanager
 def new_folder(final: Path, overwrite: bool) -> Iterator[Path]:
@@ -72,11 +69,3 @@ def refuse_existing_file(path: Path, overwrite: bool) -> None:
         raise IsADirectoryError(f"{str(path)!r} is a folder; name a file.")
     if path.exists() and not overwrite:
         raise FileExistsError(f"{str(path)!r} exists; pass --overwrite to replace it.")
-
-
-def write_failure(error: Exception, folder: Path) -> str:
-    """Why something could not be written there: libraries report a full disk in many ways."""
-    if shutil.disk_usage(folder).free < ROOM:
-        return "the disk is full"
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return reason.splitlines()[0]

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import stat
 
 import pytest
@@ -13,7 +12,6 @@ from elmo_hf.system.writing import (
     new_folder,
     refuse_existing_file,
     refuse_existing_folder,
-    write_failure,
 )
 
 
@@ -100,13 +98,3 @@ def test_a_folder_that_cannot_be_swapped_in_leaves_the_old_one(tmp_path, monkeyp
     with pytest.raises(OSError, match="broken"), new_folder(final, overwrite=True) as building:
         (building / "file").write_text("new")
     assert (final / "file").read_text() == "old" and os.listdir(tmp_path) == ["final"]
-
-
-def test_why_a_write_failed(tmp_path, monkeypatch):
-    denied = PermissionError(errno.EACCES, "Permission denied", "file")
-    assert write_failure(denied, tmp_path) == "Permission denied"
-    assert write_failure(RuntimeError("first line\nsecond"), tmp_path) == "first line"
-    assert write_failure(RuntimeError(), tmp_path) == "RuntimeError"
-    usage = shutil.disk_usage(tmp_path)._replace(free=writing.ROOM - 1)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    assert write_failure(RuntimeError("libraries say anything"), tmp_path) == "the disk is full"
