@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.export.padded import PaddedElmo
 from elmo_hf.extras import require
 from elmo_hf.hub.bundled import find_model
+from elmo_hf.hub.loading import saved_class
 from elmo_hf.modeling_elmo import (
     ElmoForSequenceClassification,
     ElmoForTokenClassification,
@@ -35,9 +35,8 @@ def write_model(model: str, output: Path) -> str:
     a summary for the user.
     """
     onnxruntime, _ = (require(module, "Exporting ONNX") for module in ("onnxruntime", "onnxscript"))
-    name = find_model(model)
-    [kind] = (ElmoConfig.from_pretrained(name).architectures or ["ElmoModel"])[:1]
-    loaded = HEADS.get(kind, ElmoModel).from_pretrained(name, dtype=torch.float32)
+    kind = HEADS.get(saved_class(model) or "", ElmoModel)
+    loaded = kind.from_pretrained(find_model(model), dtype=torch.float32)
     padded = PaddedElmo(loaded)
     with new_file(output) as file:
         write_onnx(padded, file)

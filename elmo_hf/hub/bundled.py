@@ -15,7 +15,6 @@ from safetensors.torch import load_file, save
 
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.cards import bundled_tagger_card
-from elmo_hf.modeling_elmo import ElmoModel
 from elmo_hf.system.cache import cache_folder, cache_home
 from elmo_hf.system.writing import new_file
 
@@ -93,13 +92,3 @@ def find_model(name: str) -> str:
 def find_tagger(name: str) -> str:
     """The part-of-speech tagger's folder if the name is `bundled`, or else the name as it is."""
     return bundled_tagger() if name == BUNDLED else name
-
-
-def load_elmo(name: str) -> ElmoModel:
-    """The biLM of a folder or Hub repository, whichever head it was saved with."""
-    try:
-        return ElmoModel.from_pretrained(find_model(name)).eval()
-    except OSError as error:
-        raise OSError(
-            f"{name!r} is not an ELMo folder, and it could not be loaded from the Hub: {error}"
-        ) from error

@@ -11,8 +11,8 @@ from huggingface_hub import HfApi
 # HTTPError is that of the HTTP client, which differs between versions of huggingface_hub.
 from huggingface_hub.errors import HfHubHTTPError, HTTPError, LocalTokenNotFoundError
 
-from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.cards import plain_card
+from elmo_hf.hub.loading import saved_class
 from elmo_hf.remote_code import add_code
 from elmo_hf.system.failures import first_line
 
@@ -43,7 +43,7 @@ def publish(folder: str | Path, repo: str, private: bool = False) -> str:
                 (staging / file.name).symlink_to(file.resolve())
         add_code(staging)
         if not (staging / "README.md").exists():
-            card = plain_card(ElmoConfig.from_pretrained(folder), repo)
+            card = plain_card(saved_class(str(folder)) or "ElmoModel", repo)
             (staging / "README.md").write_text(card, encoding="utf-8")
         return upload(staging, repo, private)
 

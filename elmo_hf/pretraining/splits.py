@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from tqdm.auto import tqdm
 
-from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.extras import require
-from elmo_hf.hub.bundled import find_model
+from elmo_hf.hub.loading import saved_class
 from elmo_hf.pretraining.corpus import BlockCorpus, Corpus, DatasetCorpus
 from elmo_hf.pretraining.settings import PretrainingSettings
 from elmo_hf.text.files import find_files, size_of
@@ -47,8 +46,7 @@ def needs_word_counts(settings: PretrainingSettings) -> bool:
         return False
     if settings.model_name_or_path is None:
         return True
-    config = ElmoConfig.from_pretrained(find_model(settings.model_name_or_path))
-    return "ElmoForPreTraining" not in (config.architectures or [])
+    return saved_class(settings.model_name_or_path) != "ElmoForPreTraining"
 
 
 def read_files(
