@@ -22,18 +22,16 @@ from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_
 from elmo_hf.conversion.weights_file import open_weights, write_weights
 from elmo_hf.hub.bundled import BUNDLED, find_model
 from elmo_hf.hub.loading import load_elmo, saved_class
-from elmo_hf.system.command import single_command
+from elmo_hf.system.command import Model, Overwrite, single_command
 from elmo_hf.system.writing import new_folder, refuse_existing_folder
 
 
 def export(
-    model: Annotated[str, typer.Option("--model", help="An ELMo folder or Hub name.")] = BUNDLED,
+    model: Model = BUNDLED,
     output_dir: Annotated[
         Path, typer.Option("--output-dir", help="The folder for model.hdf5 and options.json.")
     ] = Path("elmo-hdf5"),
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output folder if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a model as hdf5 and options.json, which AllenNLP, simple_elmo and bilm-tf load."""
     refuse_existing_folder(output_dir, overwrite)

@@ -2,15 +2,14 @@
 """The training, validation and test text of a run, counted."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tqdm.auto import tqdm
 
-from elmo_hf.extras import require
 from elmo_hf.hub.loading import saved_class
 from elmo_hf.pretraining.corpus import BlockCorpus, Corpus, DatasetCorpus
 from elmo_hf.pretraining.settings import PretrainingSettings
+from elmo_hf.text.dataset_rows import load_dataset
 from elmo_hf.text.files import find_files, size_of
 
 
@@ -59,14 +58,6 @@ def read_files(
         total=size_of(files), desc=f"count {split}", unit="B", unit_scale=True, disable=quiet
     ) as bar:
         return Corpus(files, counts, bar.update)
-
-
-def load_dataset(name: str, configuration: str | None) -> Any:
-    """A dataset of the Hub, or one that `save_to_disk` wrote to a folder."""
-    datasets = require("datasets", "Reading a dataset")
-    if Path(name, "dataset_dict.json").exists():
-        return datasets.load_from_disk(name)
-    return datasets.load_dataset(name, configuration)
 
 
 def read_dataset(

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 from check_sample import check
-from datasets import ClassLabel, Dataset, Features, List, Value
+from datasets import ClassLabel, Dataset, Features, List, Value, load_dataset
 from helpers.launch import EXAMPLES
 
 from elmo_hf.tagging import conllu, load_splits, load_tagged, number_tags, read_tagged
-from elmo_hf.tagging.splits import load_from_hub
+from elmo_hf.tagging.splits import load_named
 
 SENTENCES = [
     (["Dogs", "bark", "."], ["NOUN", "VERB", "PUNCT"]),
@@ -94,10 +94,15 @@ def test_dataset_by_its_name(tmp_path):
     for split in ("train", "validation"):
         file = tmp_path / "data" / f"{split}.parquet"
         Dataset.from_list(rows, features=features).to_parquet(str(file))
-    splits = load_from_hub(str(tmp_path / "data"), None, "pos", None, None)
-    assert splits.keys() == {"train", "validation"}
-    for split in splits.values():
-        assert [(row["tokens"], row["tags"]) for row in split] == SENTENCES
+    whole = load_dataset(str(tmp_path / "data"))
+    whole.save_to_disk(tmp_path / "saved")
+    for name in ("data", "saved"):
+        splits = load_named(str(tmp_path / name), None, "pos", None, None)
+        assert splits.keys() == {"train", "validation"}
+        for split in splits.values():
+            assert [(row["tokens"], row["tags"]) for row in split] == SENTENCES
+    with pytest.raises(ValueError, match="saved, split train: there is no column 'x'; name one of"):
+        load_named(str(tmp_path / "saved"), tag_column="x")
 
 
 def test_columns_may_be_named(tmp_path):
@@ -206,7 +211,7 @@ except PermissionError as error:
         if folder.owner() == "root" and os.getuid() == 0 and folder != folder.parent:
             folder.chmod(0o755)
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "may not be read; give yourself the permission" in printed.stdout, printed.stderr
+    assert "cannot be read: permission denied; try chmod u+r." in printed.stdout, printed.stderr
 
 
 def test_an_unseen_tag_is_reported_with_its_line(tmp_path):
