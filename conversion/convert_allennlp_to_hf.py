@@ -45,10 +45,7 @@ def convert(
     ] = None,
     softmax_weight_file: Annotated[
         Path | None,
-        typer.Option(
-            "--softmax-weight-file",
-            help="The language model's softmax, if it is in a separate file.",
-        ),
+        typer.Option("--softmax-weight-file", help="The softmax, if it is in a separate file."),
     ] = None,
     vocab_file: Annotated[
         Path | None,
