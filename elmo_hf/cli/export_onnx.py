@@ -18,7 +18,10 @@ def export_onnx(
     ),
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a model, with its head if it has one, as ONNX, and compare it in onnxruntime first."""
+    """
+    Export a model, with its head if it has one, to ONNX, and check the file in onnxruntime before
+    it is saved.
+    """
     from elmo_hf.export.onnx import write_model
 
     refuse_existing_file(output, overwrite)

@@ -24,7 +24,10 @@ def tag(
     model: Model = BUNDLED,
     output_format: Annotated[
         str | None,
-        typer.Option("--format", help="conllu or colour; by default colour in a terminal."),
+        typer.Option(
+            "--format",
+            help="conllu or colour. The default is colour in a terminal and conllu otherwise.",
+        ),
     ] = None,
     device: Device = None,
 ) -> None:

@@ -29,7 +29,9 @@ def vocab(
     ] = 1,
     overwrite: Overwrite = False,
 ) -> None:
-    """Count the words of a text into a vocabulary for pretraining, most frequent words first."""
+    """
+    Count the words of a text and write a vocabulary for pretraining, most frequent words first.
+    """
     refuse_existing_file(output, overwrite)
     patterns = all_inputs(text, input_option)
     paths = [path for pattern in patterns for path in find_files(pattern)]

@@ -49,7 +49,7 @@ RECIPES = {
 
 
 @dataclass(kw_only=True)
-class TextSettings:
+class TextOptions:
     """The text, and its words."""
 
     _argument_group_name = "text"
@@ -68,7 +68,7 @@ class TextSettings:
 
 
 @dataclass(kw_only=True)
-class ModelSettings:
+class ModelOptions:
     """The shape of a new model, or the one to continue from."""
 
     _argument_group_name = "model"
@@ -83,7 +83,7 @@ class ModelSettings:
 
 
 @dataclass(kw_only=True)
-class TrainingSettings:
+class TrainingOptions:
     """The training loop."""
 
     _argument_group_name = "training"
@@ -107,7 +107,7 @@ class TrainingSettings:
 
 
 @dataclass(kw_only=True)
-class PretrainingSettings(TextSettings, ModelSettings, TrainingSettings):
+class PretrainingSettings(TextOptions, ModelOptions, TrainingOptions):
     """Text, model and training of a run; either `train_file` or `dataset_name` is required."""
 
     def __post_init__(self) -> None:

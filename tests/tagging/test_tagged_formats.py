@@ -156,8 +156,14 @@ def test_dataset_follows_its_file(tmp_path):
 
 
 BAD = {
-    "one-more-column": ("a\tX\nb\tY\tZ\n", "line 2: there are 3 columns between tabs where the"),
-    "one-column": ("a\nb\n", "line 1: there is 1 column between spaces"),
+    "one-more-column": (
+        "a\tX\nb\tY\tZ\n",
+        "line 2: 3 tab-separated columns, but the first line has 2; correct",
+    ),
+    "one-column": (
+        "a\nb\n",
+        "line 1: 1 space-separated column, but at least 2 are needed; correct",
+    ),
     "nothing": ("\n\n", "There is no sentence in"),
     "no-tag": ("a/X b/Y\nc/X dog\n", "line 2: 'dog' has no '/' between a word and its tag"),
     "not-json": ('{"tokens": ["a"], "tags": ["X"]}\n{oops\n', "line 2: this is not JSON"),
