@@ -43,7 +43,7 @@ def publish(folder: str | Path, repo: str, private: bool = False) -> str:
                 (staging / file.name).symlink_to(file.resolve())
         add_code(staging)
         if not (staging / "README.md").exists():
-            card = plain_card(saved_class(str(folder)) or "ElmoModel", repo)
+            card = plain_card(saved_class(str(folder.resolve())) or "ElmoModel", repo)
             (staging / "README.md").write_text(card, encoding="utf-8")
         return upload(staging, repo, private)
 

@@ -22,7 +22,7 @@ from elmo_hf.cli.embed import embed
 from elmo_hf.embedding import EmbeddingJob, chunks
 from elmo_hf.embedding import job as job_module
 from elmo_hf.embedding.chunks import Chunk, split_into_chunks
-from elmo_hf.system import writing
+from elmo_hf.system import failures
 from elmo_hf.system.processes import Processes
 from elmo_hf.text import Line, text_source
 
@@ -332,7 +332,7 @@ def test_room_for_the_whole_is_looked_for_first(embedder, tmp_path, monkeypatch,
     with monkeypatch.context() as patch:
         usage = shutil.disk_usage(tmp_path)._replace(free=2000)
         patch.setattr(shutil, "disk_usage", lambda path: usage)
-        patch.setattr(writing, "ROOM", 0)
+        patch.setattr(failures, "ROOM", 0)
         with pytest.raises(
             OSError, match="no room for .* MB more.*1 chunks of lines that are done are kept"
         ):
