@@ -44,7 +44,7 @@ def main() -> None:
     torch.manual_seed(args.seed)
     base = ElmoForTokenClassification.from_pretrained(args.model_name_or_path)
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
-    numbers = base.config.label2id
+    numbers: dict[str, int] = base.config.label2id  # type: ignore[assignment]
     sentences = number_tags(load_tagged(args.train_file, "pos"), str(args.train_file), numbers)
     # No task type: with one, peft would train the whole classifier besides its added matrices.
     settings = LoraConfig(r=args.rank, target_modules=TARGETS)

@@ -41,6 +41,6 @@ def parse_settings(kinds: Any, description: str | None) -> Any:
     return kinds(**{name: value for group in parsed for name, value in vars(group).items()})
 
 
-def groups_of(kind: type) -> tuple[type, ...]:
+def groups_of(kind: Any) -> tuple[Any, ...]:
     """The classes with headings that a settings class is made of, or the class itself."""
     return tuple(base for base in kind.__bases__ if dataclasses.is_dataclass(base)) or (kind,)
