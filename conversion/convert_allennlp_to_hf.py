@@ -20,13 +20,13 @@ from torch import nn
 import elmo_hf
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_key, rule_for_name
-from elmo_hf.conversion.options_map import check_options, config_from_options
+from elmo_hf.conversion.options_map import NUM_CHARACTERS, check_options, config_from_options
 from elmo_hf.conversion.source import Source, open_source, read_options
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, read_array
 from elmo_hf.hub.cards import converted_card
-from elmo_hf.system.command import single_command
-from elmo_hf.system.writing import new_folder, refuse_existing
+from elmo_hf.system.command import Overwrite, single_command
+from elmo_hf.system.writing import new_folder, refuse_existing_folder
 from elmo_hf.word_vocabulary import WordVocabulary
 
 
@@ -45,10 +45,7 @@ def convert(
     ] = None,
     softmax_weight_file: Annotated[
         Path | None,
-        typer.Option(
-            "--softmax-weight-file",
-            help="The language model's softmax, if it is in a separate file.",
-        ),
+        typer.Option("--softmax-weight-file", help="The softmax, if it is in a separate file."),
     ] = None,
     vocab_file: Annotated[
         Path | None,
@@ -57,21 +54,25 @@ def convert(
     output_dir: Annotated[
         Path, typer.Option("--output-dir", help="The folder to write; `from_pretrained` loads it.")
     ] = Path("elmo"),
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output folder if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """
-    Convert AllenNLP / bilm-tf weights to a Hugging Face folder, checked against numpy first.
+    Convert AllenNLP or bilm-tf weights to a Hugging Face folder, after checking them against a
+    numpy implementation.
 
     With a softmax, found or named, the folder holds an `ElmoForPreTraining`, which loads as an
     `ElmoModel` too; without one it holds an `ElmoModel`.
     """
-    refuse_existing(output_dir, overwrite)
-    named = (options_file, weight_file, softmax_weight_file, vocab_file)
-    with open_source(source, **dict(zip(Source._fields, named, strict=True))) as files:
+    refuse_existing_folder(output_dir, overwrite)
+    with open_source(
+        source,
+        options_file=options_file,
+        weight_file=weight_file,
+        softmax_weight_file=softmax_weight_file,
+        vocab_file=vocab_file,
+    ) as files:
         bilm, error = load_converted(files)
-        model = load_language_model(bilm, files) or bilm
+        model = add_softmax(bilm, files) or bilm
     with new_folder(output_dir, overwrite) as folder:
         model.save_pretrained(folder)
         tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
@@ -133,14 +134,16 @@ def check_datasets(part: str, module: nn.Module, datasets: dict[str, Any]) -> No
         halves = [np.broadcast_to(np.float32(0), tuple(parameter.shape))] * len(rule.names)
         expected[rule.key] = rule.operation.to_array(*halves).shape
     for key, dataset in datasets_of(part, datasets).items():
-        shapes = {expected.get(key)}
+        if key not in expected:
+            raise ValueError(f"The dataset {key!r} is not part of a model with these options.")
+        shapes = {expected[key]}
         if key == "char_embed":
             # some files already hold the row of the padding word
-            shapes.add((262, *expected[key][1:]))
+            shapes.add((NUM_CHARACTERS, *expected[key][1:]))
         if dataset.shape not in shapes:
             raise ValueError(
                 f"The dataset {key!r} has shape {dataset.shape} where the options ask for "
-                f"{expected.get(key, 'none')}."
+                f"{expected[key]}."
             )
     missing = sorted(expected.keys() - datasets.keys())
     if missing:
@@ -169,7 +172,7 @@ def load_model(config: ElmoConfig, datasets: dict[str, Any]) -> ElmoModel:
     return model.eval()
 
 
-def load_language_model(model: ElmoModel, files: Source) -> ElmoForPreTraining | None:
+def add_softmax(model: ElmoModel, files: Source) -> ElmoForPreTraining | None:
     """The biLM with its softmax, from a separate file or the main one; None without one."""
     vocabulary = None if files.vocab_file is None else WordVocabulary.load(files.vocab_file)
     with open_weights(files.softmax_weight_file or files.weight_file) as datasets:
@@ -178,7 +181,8 @@ def load_language_model(model: ElmoModel, files: Source) -> ElmoForPreTraining |
             if files.softmax_weight_file is not None:
                 raise ValueError(f"{str(files.softmax_weight_file)!r} holds no softmax datasets.")
             return None
-        count = max((size for part in softmax.values() for size in part.shape[:1]), default=1)
+        # a dataset without a length, or of another one, is refused below
+        count = max([len(part) for part in softmax.values() if part.shape], default=1)
         if vocabulary is not None and len(vocabulary) != count:
             raise ValueError(
                 f"The vocabulary has {len(vocabulary):,} words but the softmax has {count:,}."

@@ -20,22 +20,21 @@ from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, write_weights
-from elmo_hf.hub.bundled import BUNDLED, find_model, load_elmo
-from elmo_hf.system.command import single_command
-from elmo_hf.system.writing import new_folder, refuse_existing
+from elmo_hf.hub.bundled import BUNDLED, find_model
+from elmo_hf.hub.loading import load_elmo, saved_class
+from elmo_hf.system.command import Model, Overwrite, single_command
+from elmo_hf.system.writing import new_folder, refuse_existing_folder
 
 
 def export(
-    model: Annotated[str, typer.Option("--model", help="An ELMo folder or Hub name.")] = BUNDLED,
+    model: Model = BUNDLED,
     output_dir: Annotated[
         Path, typer.Option("--output-dir", help="The folder for model.hdf5 and options.json.")
     ] = Path("elmo-hdf5"),
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the output folder if it exists.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a model as hdf5 and options.json, which AllenNLP, simple_elmo and bilm-tf load."""
-    refuse_existing(output_dir, overwrite)
+    refuse_existing_folder(output_dir, overwrite)
     loaded = load_elmo(model)
     options = options_from_config(loaded.config)
     with new_folder(output_dir, overwrite) as folder:
@@ -52,7 +51,7 @@ def export(
             error = largest_error(loaded, reference_layers(options, datasets))
         if not error <= TOLERANCE:
             raise ValueError(f"The exported weights differ from the model by {error:.1e}.")
-        if "ElmoForPreTraining" in (loaded.config.architectures or []):
+        if saved_class(model) == "ElmoForPreTraining":
             write_softmax(ElmoForPreTraining.from_pretrained(find_model(model)), folder)
     print(f"largest relative error {error:.1e}, saved in {output_dir}")
 

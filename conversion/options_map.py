@@ -20,6 +20,7 @@ FIELDS: dict[str, tuple[str, Any]] = {
     "lstm.proj_clip": ("projection_clip", None),
     "lstm.use_skip_connections": ("use_skip_connections", False),
 }
+# with the row of the padding word
 NUM_CHARACTERS = 262
 
 

@@ -12,6 +12,8 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from elmo_hf.system.failures import first_line
+
 # files that reveal another format, and its name
 OTHER_FORMATS = {
     "token_embedder.pkl": "ELMoForManyLangs",
@@ -138,9 +140,9 @@ def _download(repository: str) -> Path:
     try:
         return Path(snapshot_download(repository, allow_patterns=patterns))
     except (HfHubHTTPError, LocalEntryNotFoundError) as error:
-        first = str(error).strip().splitlines()[0]
         raise FileNotFoundError(
-            f"There is no local file {repository!r}, and the Hub could not provide it: {first}"
+            f"There is no local file {repository!r}, and the Hub could not provide it: "
+            f"{first_line(error)}."
         ) from error
 
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elmo_hf.conversion.options_map import NUM_CHARACTERS
+
 # TensorFlow's LSTM adds this to the forget gate at run time; we keep it in the bias.
 FORGET_BIAS = np.float32(1.0)
 
@@ -39,7 +41,7 @@ def convolution_to_tensorflow(kernel: np.ndarray) -> np.ndarray:
 
 def add_padding_row(embedding: np.ndarray) -> np.ndarray:
     """Put a row of zeros in front, for "no word", unless the file has it already."""
-    if embedding.shape[0] == 262:
+    if len(embedding) == NUM_CHARACTERS:
         return embedding
     return np.concatenate([np.zeros_like(embedding[:1]), embedding])
 

@@ -25,14 +25,15 @@ from .modeling_elmo import (
 )
 from .pipeline_elmo import ElmoTokenClassificationPipeline, TokenClassification
 from .pretraining.scoring import ElmoScorer
-from .private_interfaces import register_pipeline
+from .private_interfaces import ignore_custom_pipelines, register_pipeline
 from .tagging.tagger import ElmoTagger
 from .tokenization_elmo import ElmoTokenizer
 from .word_vocabulary import WordVocabulary
 
 _here = Path(__file__).resolve().parent
 if not (_here / "conversion").exists():
-    # In a clone the folder is beside this one; only a wheel has it inside.
+    # In a clone the folder is beside this one; only a wheel has it inside. The other folders of the
+    # clone become importable below this package as well, which nothing makes use of.
     __path__.append(str(_here.parent))
 
 AutoConfig.register("elmo", ElmoConfig, exist_ok=True)
@@ -44,8 +45,7 @@ AutoModelForSequenceClassification.register(
     ElmoConfig, ElmoForSequenceClassification, exist_ok=True
 )
 register_pipeline(TokenClassification)
-# A published model names a pipeline of its own, which is for those who have not installed this.
-ElmoConfig.custom_pipelines = property(lambda self: {}, lambda self, value: None)  # type: ignore
+ignore_custom_pipelines(ElmoConfig)
 
 __all__ = [
     "ElmoConfig",

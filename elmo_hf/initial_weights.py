@@ -13,7 +13,7 @@ def scaled_normal(linear: nn.Linear) -> None:
 
 
 def highway_gate(linear: nn.Linear) -> None:
-    """Nearly closed, so that a new highway hands its input on."""
+    """Nearly closed, so that a new highway passes its input through."""
     scaled_normal(linear)
     init.constant_(linear.bias, -2.0)
 

@@ -162,9 +162,13 @@ class ElmoTokenEncoder(nn.Module):
         return make_tables(weights[0], weights[1:])
 
     def table_weights(self) -> list[torch.Tensor]:
-        """What the tables are made of; nothing when an adapter has replaced a module."""
+        """
+        What the tables are made of; nothing when an adapter has replaced a module or somebody hooks
+        into it.
+        """
         modules = [self.char_embeddings, *self.convolutions]
-        if any(type(module) not in (nn.Embedding, nn.Conv1d) for module in modules):
+        plain = (nn.Embedding, nn.Conv1d)
+        if any(type(module) not in plain or has_hooks(module) for module in modules):
             return []
         return [cast(torch.Tensor, module.weight) for module in modules]
 
@@ -255,12 +259,16 @@ class ElmoLayer(GradientCheckpointingLayer):
         return weights
 
     def recurrent_weights(self) -> tuple[list[torch.Tensor], list[torch.Tensor]] | None:
-        """Recurrent weights and projections; None when an adapter has replaced a module."""
+        """
+        Recurrent weights and projections; None when an adapter has replaced a module or somebody
+        hooks into it.
+        """
         cells = (self.forward_cell, self.backward_cell)
         recurrent = [cell.recurrent_linear for cell in cells]
         projections = [cell.projection for cell in cells if cell.projection is not None]
-        if not all(isinstance(linear, ElmoLinear) for linear in (*recurrent, *projections)):
-            return None
+        for linear in (*recurrent, *projections):
+            if type(linear) is not ElmoLinear or has_hooks(linear):
+                return None
         return [linear.weight for linear in recurrent], [linear.weight for linear in projections]
 
 

@@ -138,7 +138,8 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """
         The tag of each word: the numbers of the labels, (batch, words), and how probable the model
-        considers each of them. Positions without a word have tags without meaning.
+        considers each of them. Positions without a word have tags without meaning. A decoder that
+        looks at neighbours would need the mask.
         """
         probabilities, numbers = logits.float().softmax(dim=-1).max(dim=-1)
         return numbers, probabilities

@@ -28,7 +28,8 @@ class ElmoState(ModelOutput):
 class ElmoModelOutput(ModelOutput):
     """
     last_hidden_state: one vector per word, (batch, words, hidden_size), by `config.output_layer`.
-    hidden_states: the token layer beside itself, then each biLSTM layer; each of the same shape.
+    hidden_states: the token layer, repeated for both directions, then each biLSTM layer; each has
+        that shape.
     representations: all of them, (batch, words, num_output_representations, hidden_size).
     state: the LSTMs' state after each sentence; pass it to the next call to continue from there.
     """

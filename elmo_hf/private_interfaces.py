@@ -110,3 +110,13 @@ def register_pipeline(pipeline_class: type[TokenClassificationPipeline]) -> None
     public `register_pipeline` can only replace the class for all models.
     """
     PIPELINE_REGISTRY.supported_tasks["token-classification"]["impl"] = pipeline_class
+
+
+def ignore_custom_pipelines(config_class: type) -> None:
+    """
+    A published model names a pipeline of its own in `custom_pipelines`, for those who have not
+    installed this package. transformers would ask everybody else for `trust_remote_code`, too.
+    """
+    config_class.custom_pipelines = property(  # type: ignore[attr-defined]
+        lambda self: {}, lambda self, value: None
+    )

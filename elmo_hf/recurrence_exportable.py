@@ -2,7 +2,7 @@
 """The exportable backend: time is one `scan`, so that no shape depends on what is read.
 
 It reads rows that are (time, batch, size), where every sentence runs to the end: padding is read as
-well, and who calls it drops that again.
+well, and the caller drops it.
 """
 
 from typing import TYPE_CHECKING

@@ -51,6 +51,6 @@ def decode_line(line: bytes, file: Path | str, number: int) -> str:
 
 
 def read_lines(file: Path) -> Iterator[str]:
-    """A file's lines without their line ends, which may be any of the three kinds."""
+    r"""A file's lines without their line ends, `\n` or `\r\n`."""
     for number, (line, _) in enumerate(raw_lines(file), start=1):
-        yield decode_line(line, file, number).rstrip("\r\n")
+        yield decode_line(line, file, number).removesuffix("\n").removesuffix("\r")

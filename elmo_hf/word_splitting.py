@@ -4,7 +4,7 @@
 from .extras import require
 from .word_encoding import Span
 
-# by whitespace alone, or as Moses does, which the published English models were trained on
+# by whitespace alone, or with Moses' rules, like the training text of the published English models
 SPLITTERS = ("whitespace", "moses")
 
 

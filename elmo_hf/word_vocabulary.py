@@ -9,7 +9,7 @@ from .text_lines import read_lines
 
 BEGIN, END, UNKNOWN = SPECIAL_WORDS = ("<S>", "</S>", "<UNK>")
 # lm1b's vocabulary file ends with a line that is no word
-NO_WORDS = ("!!!MAXTERMID",)
+NOT_WORDS = ("!!!MAXTERMID",)
 FILE_NAME = "lm_vocabulary.txt"
 
 
@@ -57,7 +57,7 @@ class WordVocabulary:
         """A vocabulary file, gzipped or not."""
         path = Path(path)
         words = list(read_lines(path))
-        while words and words[-1] in ("", *NO_WORDS):
+        while words and words[-1] in ("", *NOT_WORDS):
             words.pop()
         try:
             return cls(words)

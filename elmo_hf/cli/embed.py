@@ -21,7 +21,7 @@ from elmo_hf.text.lines import STANDARD_INPUT, BadLineError, text_source
 ENDINGS = ", ".join(SUFFIXES)
 Output = Annotated[
     Path,
-    typer.Option("--output", help=f"The file to write; its ending is its format: {ENDINGS}."),
+    typer.Option("--output", help=f"The output file. Its extension chooses the format: {ENDINGS}."),
 ]
 Layers = Annotated[
     str, typer.Option("--layers", help="all, mix, top, mean, or the number of a layer.")
@@ -36,18 +36,19 @@ Pooling = Annotated[
 Dtype = Annotated[str, typer.Option("--dtype", help=f"Number format: {' or '.join(DTYPES)}.")]
 DatasetName = Annotated[
     str | None,
-    typer.Option("--dataset-name", help="Instead of a text: a dataset of the Hub, or a folder."),
+    typer.Option("--dataset-name", help="A dataset on the Hub, or a folder, instead of a text."),
 ]
 DatasetConfig = Annotated[
-    str | None, typer.Option("--dataset-config-name", help="A configuration of the dataset.")
+    str | None, typer.Option("--dataset-config-name", help="The configuration of the dataset.")
 ]
-Split = Annotated[str, typer.Option("--dataset-split", help="A split of the dataset.")]
-Column = Annotated[str, typer.Option("--column", help="The dataset's column of sentences.")]
+Split = Annotated[str, typer.Option("--dataset-split", help="The split of the dataset to read.")]
+Column = Annotated[str, typer.Option("--column", help="The column that holds the sentences.")]
 OnError = Annotated[
     str,
     typer.Option(
         "--on-error",
-        help="For a line that cannot be read: stop, or skip it, so that it counts as empty.",
+        help="What to do with a line that cannot be read: stop, or skip it and treat it as an "
+        "empty line.",
     ),
 ]
 

@@ -8,7 +8,7 @@ import typer
 
 from elmo_hf.cli.options import Model, Overwrite
 from elmo_hf.hub.bundled import BUNDLED
-from elmo_hf.system.writing import refuse_existing
+from elmo_hf.system.writing import refuse_existing_file
 
 
 def export_onnx(
@@ -18,8 +18,11 @@ def export_onnx(
     ),
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a model, with its head if it has one, as ONNX, and compare it in onnxruntime first."""
+    """
+    Export a model, with its head if it has one, to ONNX, and check the file in onnxruntime before
+    it is saved.
+    """
     from elmo_hf.export.onnx import write_model
 
-    refuse_existing(output, overwrite)
+    refuse_existing_file(output, overwrite)
     print(write_model(model, output))

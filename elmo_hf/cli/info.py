@@ -4,8 +4,8 @@
 from torch.nn import Module
 
 from elmo_hf.cli.options import Model
-from elmo_hf.hub import load_elmo
 from elmo_hf.hub.bundled import BUNDLED
+from elmo_hf.hub.loading import load_elmo, saved_class
 
 
 def info(model: Model = BUNDLED) -> None:
@@ -17,7 +17,7 @@ def info(model: Model = BUNDLED) -> None:
     filters = ", ".join(f"{count} of {width}" for width, count in config.char_filters)
     facts = {
         "model": model,
-        "class": ", ".join(config.architectures or ["unknown"]),
+        "class": saved_class(model) or "unknown",
         "hidden size": f"{config.hidden_size} (2 x {config.projection_size})",
         "cell size": config.cell_size,
         "layers": f"{config.num_hidden_layers} biLSTM + token layer",

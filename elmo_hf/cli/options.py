@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[str, typer.Option("--model", help="A model: a folder, a Hub name, or bundled.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
+from elmo_hf.system.command import Model as Model
+from elmo_hf.system.command import Overwrite as Overwrite
+
 Device = Annotated[
     str | None,
     typer.Option(

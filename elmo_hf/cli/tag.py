@@ -24,7 +24,10 @@ def tag(
     model: Model = BUNDLED,
     output_format: Annotated[
         str | None,
-        typer.Option("--format", help="conllu or colour; by default colour in a terminal."),
+        typer.Option(
+            "--format",
+            help="conllu or colour. The default is colour in a terminal and conllu otherwise.",
+        ),
     ] = None,
     device: Device = None,
 ) -> None:
@@ -42,7 +45,7 @@ def tag(
 def read_words(source: LineSource) -> Iterator[list[str]]:
     """The words of each line that has any, with a progress bar."""
     # typed text needs no bar
-    is_typed = source.total is None and sys.stdin is not None and sys.stdin.isatty()
+    is_typed = source.name == STANDARD_INPUT and sys.stdin.isatty()
     with tqdm(total=source.total, unit=source.unit, unit_scale=True, disable=is_typed) as bar:
         for line in source.lines:
             bar.update(line.size)

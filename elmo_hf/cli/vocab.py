@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from elmo_hf.cli.options import InputArguments, InputOptions, Overwrite, all_inputs
 from elmo_hf.pretraining.corpus import Corpus
-from elmo_hf.system.writing import new_file, refuse_existing
+from elmo_hf.system.writing import new_file, refuse_existing_file
 from elmo_hf.text import find_files, size_of
 from elmo_hf.word_vocabulary import WordVocabulary
 
@@ -29,8 +29,10 @@ def vocab(
     ] = 1,
     overwrite: Overwrite = False,
 ) -> None:
-    """Count the words of a text into a vocabulary for pretraining, most frequent words first."""
-    refuse_existing(output, overwrite)
+    """
+    Count the words of a text and write a vocabulary for pretraining, most frequent words first.
+    """
+    refuse_existing_file(output, overwrite)
     patterns = all_inputs(text, input_option)
     paths = [path for pattern in patterns for path in find_files(pattern)]
     counts: Counter[str] = Counter()

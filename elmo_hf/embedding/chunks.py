@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from elmo_hf.system.writing import new_file
 from elmo_hf.text.lines import Line
 
-# A chunk ends after so many lines or words, whichever comes first: memory is bounded by words.
+# A chunk ends after this many lines or words, whichever comes first: memory is bounded by words.
 CHUNK = 1024
 CHUNK_WORDS = 1 << 15
 

@@ -11,7 +11,8 @@ from torch import nn
 
 from elmo_hf.embedding.job import EmbeddingJob
 from elmo_hf.embedding.sentence_embedder import SentenceEmbedder
-from elmo_hf.hub.bundled import BUNDLED, find_model
+from elmo_hf.hub.bundled import BUNDLED
+from elmo_hf.hub.loading import load_elmo
 from elmo_hf.modeling_elmo import ElmoModel, ElmoPreTrainedModel
 from elmo_hf.text.lines import Line, LineSource
 from elmo_hf.tokenization_elmo import ElmoTokenizer
@@ -37,14 +38,18 @@ class ElmoEmbedder(SentenceEmbedder):
         self,
         model: str | Path | ElmoPreTrainedModel = BUNDLED,
         weight_file: str | Path | None = None,
-        device: str | torch.device | None = None,
+        device: str | int | torch.device | None = None,
         options_file: str | Path | None = None,
     ):
         """
         `model`: a model, a folder, a Hub name, or "bundled". AllenNLP's files work too: pass
         `weight_file`, and the options as `options_file` or in the place of `model`. `device`: where
-        the model goes; by default it stays where it is, which for a loaded one is the CPU.
+        the model goes, as in "cuda:0" or 0 for the first GPU; by default it stays where it is,
+        which for a loaded one is the CPU.
         """
+        # AllenNLP has `cuda_device` in this place, with -1 for the CPU
+        if isinstance(device, int) and device < 0:
+            raise ValueError(f"`device` is {device}; pass device='cpu' or 'cuda:0'.")
         model = options_file or model
         if isinstance(model, ElmoPreTrainedModel):
             # a tagger has its biLM inside
@@ -55,7 +60,7 @@ class ElmoEmbedder(SentenceEmbedder):
 
             loaded, _ = load_converted(Source(Path(model), Path(weight_file)))
         else:
-            loaded = ElmoModel.from_pretrained(find_model(str(model)))
+            loaded = load_elmo(str(model))
         if device is not None:
             loaded.to(device)  # type: ignore[arg-type]
         super().__init__(loaded)

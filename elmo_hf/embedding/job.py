@@ -25,9 +25,10 @@ from elmo_hf.embedding.chunks import CHUNK, Chunk, ChunkFiles, split_into_chunks
 from elmo_hf.embedding.fingerprint import add_weights
 from elmo_hf.embedding.formats import find_format
 from elmo_hf.embedding.sentence_embedder import SentenceEmbedder, SentenceTooLongError
+from elmo_hf.system.failures import explain_failure
 from elmo_hf.system.memory import hand_back_memory
 from elmo_hf.system.processes import Processes, lock_file
-from elmo_hf.system.writing import refuse_existing, write_failure
+from elmo_hf.system.writing import refuse_existing_file
 from elmo_hf.text.lines import Line, LineSource, check_on_error, stop_or_skip
 
 # seconds after which a chunk that another machine has written must be visible
@@ -41,7 +42,8 @@ class LineTooLongError(MemoryError):
 
 class EmbeddingJob:
     """
-    Vectors of a corpus in one file: which layers, pooling and number format, in which file format.
+    Embeds a corpus into one file. The settings choose layers, pooling, number format and file
+    format.
 
         job = EmbeddingJob(ElmoEmbedder("my-elmo"), Path("vectors.npy"), layers="top")
         job.write(text_source("corpus.txt"))
@@ -59,8 +61,8 @@ class EmbeddingJob:
         output_format: str | None = None,
         on_error: str = "stop",
     ):
-        if output.is_dir():
-            raise IsADirectoryError(f"{str(output)!r} is a folder; name a file.")
+        # only a folder is in the way now: a file may be what this run finished
+        refuse_existing_file(output, overwrite=True)
         self.format = find_format(output, output_format)
         self.format.check_library()
         embedder.check(layers, pooling, dtype)
@@ -103,7 +105,7 @@ class EmbeddingJob:
         if overwrite or not self.output.exists():
             return True
         if not self.is_finished(lines):
-            refuse_existing(self.output, overwrite)
+            refuse_existing_file(self.output, overwrite)
         self.clean()
         return False
 
@@ -157,7 +159,7 @@ class EmbeddingJob:
                 is_new = not self.is_done(path)
                 if number % processes.count == processes.rank and is_new:
                     chunk = self.embed_chunk(lines)
-                    with self.explained_failure():
+                    with explain_failure(self.output.absolute().parent, self.explain):
                         chunk.save(path)
                 paths.append(path)
                 words += sum(len(line.words) for line in lines) if is_new else 0
@@ -200,7 +202,7 @@ class EmbeddingJob:
         self.wait_for(paths)
         for old in (self.done, *self.folder.glob("whole*")):
             old.unlink(missing_ok=True)
-        with self.explained_failure():
+        with explain_failure(self.output.absolute().parent, self.explain):
             self.check_room(paths)
             self.format.write(self.whole, ChunkFiles(paths), self.pooling)
             # files beside the output first: once the output is there, everything is
@@ -238,19 +240,13 @@ class EmbeddingJob:
             chunk.unlink(missing_ok=True)
         shutil.rmtree(self.parts, ignore_errors=True)
 
-    @contextmanager
-    def explained_failure(self) -> Iterator[None]:
-        """A full disk, for example, becomes one sentence; the chunks that are done stay."""
-        try:
-            yield
-        # h5py raises the second kind
-        except (OSError, RuntimeError) as error:
-            reason = write_failure(error, self.output.absolute().parent)
-            done = len(list(self.folder.glob("*.npz")))
-            raise OSError(
-                f"{str(self.output)!r} could not be written ({reason}); the {done} chunks of lines "
-                "that are done are kept, and the same command resumes from there."
-            ) from error
+    def explain(self, reason: str) -> str:
+        """The message of a write that failed."""
+        done = len(list(self.folder.glob("*.npz")))
+        return (
+            f"{str(self.output)!r} could not be written ({reason}); the {done} chunks of lines "
+            "that are done are kept, and the same command resumes from there."
+        )
 
 
 def names_of(paths: list[Path]) -> str:

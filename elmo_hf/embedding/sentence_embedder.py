@@ -58,7 +58,7 @@ class SentenceEmbedder:
         pooling: str = "none",
         dtype: str = "float32",
     ) -> Iterator[np.ndarray]:
-        """Like `embed`, but one array at a time, for any number of sentences."""
+        """Yields one array per sentence, in order; there may be any number of sentences."""
         choice = self.check(layers, pooling, dtype)
 
         def work(batch: list[Sequence[str]]) -> list[np.ndarray]:
@@ -68,7 +68,7 @@ class SentenceEmbedder:
             yield array.astype(dtype, copy=False)
 
     def check(self, layers: str | int, pooling: str, dtype: str) -> str | int:
-        """Refuses layers, a pooling or a number format that there are not; returns the layers."""
+        """Refuses unknown layers, poolings and number formats; returns the layers."""
         count = self.model.config.num_hidden_layers + 1
         choices = {
             "layers": (str(layers), ("all", "mix", "top", "mean", *map(str, range(count)))),
@@ -84,8 +84,8 @@ class SentenceEmbedder:
 
     def forget_words(self) -> None:
         """
-        Empties the cache of word vectors. What was embedded before then changes nothing, not even
-        the last bit of a number.
+        Empties the cache of word vectors, so that earlier sentences cannot change later results,
+        not even in the last bit.
         """
         self.word_cache.clear()
 

@@ -61,50 +61,50 @@ class PaddedElmo(nn.Module):
         if isinstance(self.model, ElmoForSequenceClassification):
             pooled = pool_words(vectors.flatten(2), mask, self.model.config.classifier_pooling)
             return self.model.classifier(pooled)
-        return self.model.classify(vectors, mask, input_ids, run_over_places)
+        return self.model.classify(vectors, mask, input_ids, run_over_positions)
 
     def read(self, input_ids: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
         """All layers, (batch, words, hidden_size) each, with zeros where there is no word."""
         batch, words, _ = input_ids.shape
         lengths = mask.sum(dim=1, keepdim=True)
-        places = torch.arange(words + 2, device=mask.device)
+        positions = torch.arange(words + 2, device=mask.device)
         begins = self.begin.expand(batch, 1, -1)
         rows = torch.cat([begins, input_ids, torch.zeros_like(begins)], dim=1)
-        rows = torch.where((places == lengths + 1).unsqueeze(-1), self.end, rows)
-        turned = turn(places, lengths + 2)
+        rows = torch.where((positions == lengths + 1).unsqueeze(-1), self.end, rows)
+        reverse = reversed_positions(positions, lengths + 2)
 
         encoder = self.elmo.token_encoder
         embedded = encoder.char_embeddings(rows.flatten(0, 1))
         forward = encoder.encode_embedded(embedded).unflatten(0, (batch, words + 2))
         layers = [torch.cat([forward, forward], dim=-1)]
         # time first, as the layers read rows of which none ends early
-        streams = (forward.transpose(0, 1), take(forward, turned).transpose(0, 1))
+        streams = (forward.transpose(0, 1), gather_positions(forward, reverse).transpose(0, 1))
         for layer in self.elmo.layers:
             *streams, _, _ = layer(*streams, (None, None), None, None)
             forward, backward = (stream.transpose(0, 1) for stream in streams)
-            layers.append(torch.cat([forward, take(backward, turned)], dim=-1))
+            layers.append(torch.cat([forward, gather_positions(backward, reverse)], dim=-1))
         return [layer[:, 1:-1] * mask.unsqueeze(-1) for layer in layers]
 
 
-def turn(places: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+def reversed_positions(positions: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """(batch, time): the position of each token in its reversed sentence."""
-    return torch.where(places < lengths, lengths - 1 - places, places)
+    return torch.where(positions < lengths, lengths - 1 - positions, positions)
 
 
-def take(hidden: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    return hidden.gather(1, places.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
+def gather_positions(hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    return hidden.gather(1, positions.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
 
 
-def run_over_places(lstm: nn.LSTM, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def run_over_positions(lstm: nn.LSTM, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Like `run_over_words`, but it reads the padding as well."""
-    places = torch.arange(mask.shape[1], device=mask.device)
-    turned = turn(places, mask.sum(dim=1, keepdim=True))
-    forward = read_task(lstm, hidden, "")
-    backward = read_task(lstm, take(hidden, turned), "_reverse")
-    return torch.cat([forward, take(backward, turned)], dim=-1) * mask.unsqueeze(-1)
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    reverse = reversed_positions(positions, mask.sum(dim=1, keepdim=True))
+    forward = read_torch_lstm(lstm, hidden, "")
+    backward = read_torch_lstm(lstm, gather_positions(hidden, reverse), "_reverse")
+    return torch.cat([forward, gather_positions(backward, reverse)], dim=-1) * mask.unsqueeze(-1)
 
 
-def read_task(lstm: nn.LSTM, hidden: torch.Tensor, direction: str) -> torch.Tensor:
+def read_torch_lstm(lstm: nn.LSTM, hidden: torch.Tensor, direction: str) -> torch.Tensor:
     """One direction of torch's LSTM, whose gates are in the order input, forget, cell, output."""
     weights = [
         getattr(lstm, f"{name}_l0{direction}")

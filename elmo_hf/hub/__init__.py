@@ -7,9 +7,9 @@ from elmo_hf.hub.bundled import (
     bundled_tasks,
     find_model,
     find_tagger,
-    load_elmo,
 )
 from elmo_hf.hub.cards import tagger_card
+from elmo_hf.hub.loading import load_elmo
 from elmo_hf.hub.publish import publish
 
 __all__ = [

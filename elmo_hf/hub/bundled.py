@@ -15,9 +15,8 @@ from safetensors.torch import load_file, save
 
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.cards import bundled_tagger_card
-from elmo_hf.modeling_elmo import ElmoModel
 from elmo_hf.system.cache import cache_folder, cache_home
-from elmo_hf.system.writing import new_folder
+from elmo_hf.system.writing import new_file
 
 # The name of the model in every command; a folder of this name is reached as ./bundled.
 BUNDLED = "bundled"
@@ -40,7 +39,7 @@ def bundled_tagger(task: str = "upos") -> str:
     name = f"bundled-{task}-{digest.hexdigest()[:16]}"
     # A complete folder serves even where it cannot be written, as in a container's image.
     folder = cache_home() / name
-    if not holds(folder, files):
+    if not has_exactly(folder, files):
         folder = cache_folder() / name
         write_files(folder, files)
     return str(folder)
@@ -67,7 +66,7 @@ def tagger_files(task: str) -> dict[str, bytes]:
     }
 
 
-def holds(folder: Path, files: dict[str, bytes]) -> bool:
+def has_exactly(folder: Path, files: dict[str, bytes]) -> bool:
     """Whether all these files are in a folder, byte for byte."""
     try:
         return all((folder / name).read_bytes() == content for name, content in files.items())
@@ -76,17 +75,13 @@ def holds(folder: Path, files: dict[str, bytes]) -> bool:
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> None:
-    """Makes a folder of files. Several processes may do so at once; a damaged one is replaced."""
-    if holds(folder, files):
-        return
-    try:
-        with new_folder(folder, overwrite=folder.exists()) as building:
-            for name, content in files.items():
-                (building / name).write_bytes(content)
-    except OSError:
-        # Another process may have been faster.
-        if not holds(folder, files):
-            raise
+    """
+    Writes the files of a folder, or mends them. Each takes its name whole and always has the same
+    content, so several processes may do so at once, even while others read.
+    """
+    for name, content in files.items():
+        with new_file(folder / name) as building:
+            building.write_bytes(content)
 
 
 def find_model(name: str) -> str:
@@ -97,13 +92,3 @@ def find_model(name: str) -> str:
 def find_tagger(name: str) -> str:
     """The part-of-speech tagger's folder if the name is `bundled`, or else the name as it is."""
     return bundled_tagger() if name == BUNDLED else name
-
-
-def load_elmo(name: str) -> ElmoModel:
-    """The biLM of a folder or Hub repository, whichever head it was saved with."""
-    try:
-        return ElmoModel.from_pretrained(find_model(name)).eval()
-    except OSError as error:
-        raise OSError(
-            f"{name!r} is not an ELMo folder, and it could not be loaded from the Hub: {error}"
-        ) from error

@@ -72,8 +72,8 @@ def tagger_card(
     """
     For a trained tagger.
 
-    `title` is the tagger's name, `base` the biLM's and `data` that of the training data, of which
-    it read so many `sentences`. `results` has the scores `<split>_<goal>` and
+    `title` is the tagger's name, `base` the biLM's and `data` that of the training data;
+    `sentences` is the number of training sentences. `results` has the scores `<split>_<goal>` and
     `<split>_baseline_<goal>` of the splits that were evaluated, where `goal` names the metric.
     """
     splits = [split for split in ("validation", "test") if f"{split}_{goal}" in results]
@@ -137,9 +137,8 @@ def bundled_tagger_card(config: ElmoConfig, task: str, bilm: ModelCard) -> str:
     )
 
 
-def plain_card(config: ElmoConfig, repository: str) -> str:
-    """For a model folder without a card."""
-    [kind] = (config.architectures or ["ElmoModel"])[:1]
+def plain_card(kind: str, repository: str) -> str:
+    """For a model of this class, in a folder without a card."""
     names = {path.rpartition(".")[2]: name for name, path in AUTO_CLASSES.items()}
     auto = names.get(kind, "AutoModel")
     return card(

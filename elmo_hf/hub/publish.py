@@ -1,6 +1,8 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Publishing a model folder on the Hub: weights, configuration, tokenizer, card and code."""
 
+import json
+from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,14 +11,16 @@ from huggingface_hub import HfApi
 # HTTPError is that of the HTTP client, which differs between versions of huggingface_hub.
 from huggingface_hub.errors import HfHubHTTPError, HTTPError, LocalTokenNotFoundError
 
-from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.cards import plain_card
+from elmo_hf.hub.loading import saved_class
 from elmo_hf.remote_code import add_code
+from elmo_hf.system.failures import first_line
 
+SHARDS = "model*.safetensors"
 # The files of a model. Checkpoints, caches and reports of a training run are not published.
 PUBLISHED = (
     "config.json",
-    "model*.safetensors",
+    SHARDS,
     "model.safetensors.index.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -31,6 +35,7 @@ def publish(folder: str | Path, repo: str, private: bool = False) -> str:
     folder = Path(folder)
     if not (folder / "config.json").exists():
         raise FileNotFoundError(f"{str(folder)!r} is not a model folder: it has no config.json.")
+    refuse_missing_shards(folder)
     with TemporaryDirectory() as name:
         staging = Path(name)
         for pattern in PUBLISHED:
@@ -38,9 +43,24 @@ def publish(folder: str | Path, repo: str, private: bool = False) -> str:
                 (staging / file.name).symlink_to(file.resolve())
         add_code(staging)
         if not (staging / "README.md").exists():
-            card = plain_card(ElmoConfig.from_pretrained(folder), repo)
+            card = plain_card(saved_class(str(folder.resolve())) or "ElmoModel", repo)
             (staging / "README.md").write_text(card, encoding="utf-8")
         return upload(staging, repo, private)
+
+
+def refuse_missing_shards(folder: Path) -> None:
+    """Refuses weights in several files of which some are not in the folder itself."""
+    index = folder / "model.safetensors.index.json"
+    if not index.exists():
+        return
+    files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    missing = sorted(name for name in files if not fnmatch(name, SHARDS) or "/" in name)
+    missing += sorted(name for name in files if not (folder / name).exists())
+    if missing:
+        raise ValueError(
+            f"{str(folder)!r} has a part of its weights elsewhere ({missing[0]}); load the model "
+            "and push the folder that `save_pretrained` makes of it."
+        )
 
 
 def upload(folder: Path, repo: str, private: bool) -> str:
@@ -62,11 +82,7 @@ def upload(folder: Path, repo: str, private: bool) -> str:
     except (HTTPError, OSError, RuntimeError) as error:
         # lost connections: of the HTTP client, of the system, and of the upload of large files
         raise OSError(
-            f"The push to {repo!r} was interrupted ({first_line(error)}); the repository has not "
-            "changed. Repeat the command to try again."
+            f"The push to {repo!r} was interrupted ({first_line(error)}); nothing was uploaded. "
+            "Repeat the command to try again."
         ) from error
     return str(address)
-
-
-def first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

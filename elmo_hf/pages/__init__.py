@@ -12,7 +12,7 @@ from elmo_hf.pages.senses import (
     read_occurrences,
     same_sense_share,
     study_words,
-    word_vectors,
+    vectors_in_context,
 )
 from elmo_hf.pages.senses_page import draw_senses, write_senses_page
 
@@ -32,7 +32,7 @@ __all__ = [
     "save_figure",
     "section",
     "study_words",
-    "word_vectors",
+    "vectors_in_context",
     "write_page",
     "write_senses_page",
 ]

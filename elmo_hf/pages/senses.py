@@ -69,7 +69,7 @@ def read_occurrences(path: Path) -> list[Occurrence]:
 
 
 @torch.inference_mode()
-def word_vectors(
+def vectors_in_context(
     model: ElmoModel, tokenizer: ElmoTokenizer, word: str, sentences: Sequence[list[str]]
 ) -> torch.Tensor:
     """The word's vector in each layer and sentence of words, (layers, sentences, hidden_size)."""
@@ -114,7 +114,7 @@ def study_words(
     studies = []
     for word in dict.fromkeys(one.word for one in occurrences):
         some = [one for one in occurrences if one.word == word]
-        vectors = word_vectors(model, tokenizer, word, [one.sentence.split() for one in some])
+        vectors = vectors_in_context(model, tokenizer, word, [one.sentence.split() for one in some])
         nearest = [nearest_neighbours(layer) for layer in vectors]
         shares = [same_sense_share(some, found) for found in nearest]
         studies.append(WordStudy(word, some, vectors, nearest, shares))

@@ -22,15 +22,17 @@ from elmo_hf.word_vocabulary import BEGIN, END, WordVocabulary
 ROW_TYPE = np.dtype(np.int16)
 
 
-def encode_tokens(tokens: list[list[str]], steps: int, width: int = DEFAULT_WIDTH) -> torch.Tensor:
-    """Character ids (rows, steps, width) of a stream's tokens; zeros where a row has ended."""
+def encode_tokens(
+    tokens: Sequence[Sequence[str]], steps: int, width: int = DEFAULT_WIDTH
+) -> torch.Tensor:
+    """Character ids (rows, steps, width) of rows of tokens; zeros where a row has ended."""
     # every distinct token has a number from 1 on, in the order of first occurrence; 0 is no token
     numbers: dict[str, int] = {}
     places = [[numbers.setdefault(token, len(numbers) + 1) for token in row] for row in tokens]
     rows = [encode_token(token, width) for token in numbers]
     table = np.frombuffer(bytes(ROW_TYPE.itemsize * width) + b"".join(rows), ROW_TYPE)
     padded = [row + [0] * (steps - len(row)) for row in places]
-    return torch.from_numpy(table.reshape(-1, width)[np.array(padded)].astype(np.int64))
+    return torch.from_numpy(table.reshape(-1, width)[np.array(padded, np.int64)].astype(np.int64))
 
 
 # Bounded, because frequent words make up most of any text.
@@ -44,10 +46,13 @@ def encode_token(token: str, width: int) -> bytes:
     return np.array(row, ROW_TYPE).tobytes()
 
 
-def number_tokens(tokens: list[list[str]], steps: int, vocabulary: WordVocabulary) -> torch.Tensor:
-    """Word numbers (rows, steps) of a stream's targets; -100 where a row has ended."""
+def number_tokens(
+    tokens: Sequence[Sequence[str]], steps: int, vocabulary: WordVocabulary
+) -> torch.Tensor:
+    """Word numbers (rows, steps) of rows of tokens; -100 where a row has ended."""
     rows = [[vocabulary.number(token) for token in row] for row in tokens]
-    return torch.tensor([row + [-100] * (steps - len(row)) for row in rows])
+    padded = [row + [-100] * (steps - len(row)) for row in rows]
+    return torch.tensor(padded, dtype=torch.long)
 
 
 def stream_batch(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from elmo_hf.text.dataset_rows import check_column
 from elmo_hf.text_lines import decode_line, open_text, raw_lines
 
 LINES_IN_BLOCK = 1 << 10
@@ -132,9 +133,7 @@ class DatasetCorpus(BlockCorpus):
         progress: Callable[[int], Any] | None = None,
     ):
         super().__init__()
-        if column not in dataset.column_names:
-            names = ", ".join(dataset.column_names)
-            raise ValueError(f"The dataset has no column {column!r}; it has {names}.")
+        check_column(dataset, column)
         self.dataset, self.column = dataset, column
         for start in range(0, len(dataset), LINES_IN_BLOCK):
             sentences = self._sentences(start)

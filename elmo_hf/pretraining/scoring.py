@@ -9,11 +9,10 @@ from typing import NamedTuple
 import torch
 
 from elmo_hf.bilm_elmo import evaluating
-from elmo_hf.characters import NO_WORD, encode_word
-from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.bundled import find_model
+from elmo_hf.hub.loading import refuse_other_classes
 from elmo_hf.language_model_elmo import ElmoForPreTraining, align, predictions
-from elmo_hf.pretraining.batches import known_words
+from elmo_hf.pretraining.batches import encode_tokens, known_words, number_tokens
 from elmo_hf.softmax_elmo import LOGITS_AT_ONCE
 from elmo_hf.word_vocabulary import SPECIAL_WORDS
 
@@ -135,24 +134,17 @@ class ElmoScorer:
     def encode(self, sentences: Sequence[Sequence[str]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Character ids and word numbers of tokenised sentences, padded with zeros and -100."""
         width, longest = self.model.config.max_characters_per_token, max(map(len, sentences))
-        input_ids = torch.full((len(sentences), longest, width), NO_WORD)
-        labels = torch.full((len(sentences), longest), -100)
-        for number, words in enumerate(sentences):
-            if words:
-                rows = [encode_word(word, width) for word in words]
-                input_ids[number, : len(words)] = torch.tensor(rows)
-                labels[number, : len(words)] = torch.tensor([*map(self.vocabulary.number, words)])
+        input_ids = encode_tokens(sentences, longest, width)
+        labels = number_tokens(sentences, longest, self.vocabulary)
         return input_ids.to(self.model.device), labels.to(self.model.device)
 
 
 def load_language_model(name: str) -> ElmoForPreTraining:
     """The model of a folder or of the Hub; one that was saved without its softmax is refused."""
-    name = find_model(name)
-    classes = ElmoConfig.from_pretrained(name).architectures or []
-    if "ElmoForPreTraining" not in classes:
-        found = ", ".join(classes) or "a model of no known class"
-        raise ValueError(
-            f"{name!r} holds {found}, without a softmax over words; use a model that was "
-            "pretrained, or converted with its softmax."
-        )
-    return ElmoForPreTraining.from_pretrained(name)
+    refuse_other_classes(
+        name,
+        "ElmoForPreTraining",
+        "without a softmax over words; use a model that was pretrained, or converted with its "
+        "softmax.",
+    )
+    return ElmoForPreTraining.from_pretrained(find_model(name))

@@ -49,22 +49,30 @@ RECIPES = {
 
 
 @dataclass(kw_only=True)
-class PretrainingSettings:
-    """Text, model and training of a run; either `train_file` or `dataset_name` is required."""
+class TextOptions:
+    """The text, and its words."""
 
-    # text
+    _argument_group_name = "text"
+
     train_file: str | None = option(None, help="training text, or a glob in quotes; may be .gz")
-    validation_file: str | None = option(None, help="held-out text, read after every epoch")
-    test_file: str | None = option(None, help="held-out text, read at the end")
+    validation_file: str | None = option(None, help="held-out text, evaluated after every epoch")
+    test_file: str | None = option(None, help="held-out text, evaluated at the end")
     dataset_name: str | None = option(
-        None, help="a dataset of the Hub or a folder, instead of files"
+        None, help="a dataset on the Hub, or a folder, instead of files"
     )
     dataset_config_name: str | None = option(None, help="the configuration of the dataset")
     text_column: str = option("text", help="the column of the dataset that has the sentences")
     vocab_file: Path | None = option(
         None, help="the words of the softmax, one per line; default: those of the training text"
     )
-    # model
+
+
+@dataclass(kw_only=True)
+class ModelOptions:
+    """The shape of a new model, or the one to continue from."""
+
+    _argument_group_name = "model"
+
     preset: str = option("small", help="the shape of a new model", choices=list(PRESETS))
     config_overrides: Path | None = option(
         None, help="a JSON file of ElmoConfig fields that replace those of the preset"
@@ -72,8 +80,17 @@ class PretrainingSettings:
     model_name_or_path: str | None = option(
         None, help="continue from this model; without --vocab_file, also with its softmax"
     )
-    # training
-    recipe: str = option("adamw", help="optimizer and rates", choices=list(RECIPES))
+
+
+@dataclass(kw_only=True)
+class TrainingOptions:
+    """The training loop."""
+
+    _argument_group_name = "training"
+
+    recipe: str = option(
+        "adamw", help="optimizer with its learning rate and clipping", choices=list(RECIPES)
+    )
     learning_rate: float | None = option(
         None, help="the highest learning rate; default: that of the recipe"
     )
@@ -81,16 +98,26 @@ class PretrainingSettings:
     max_train_steps: int | None = option(None, help="how many steps to take, instead of epochs")
     per_device_train_batch_size: int = option(32, help="rows of text per process")
     window_size: int = option(20, help="words that a row reads per step")
-    warmup_steps: int = option(200, help="steps of growing learning rate; adamw only")
+    warmup_steps: int = option(200, help="warm-up steps; adamw only")
     weight_decay: float = option(0.01, help="weight decay; adamw only")
     checkpointing_steps: int = option(500, help="steps between checkpoints")
-    seed: int = option(42, help="seed of all random numbers")
+    seed: int = option(42, help="random seed")
     report_to: str | None = option(None, help="a tracker of accelerate, such as tensorboard")
     output_dir: Path = option(help="folder for the model and the checkpoints")
+
+
+@dataclass(kw_only=True)
+class PretrainingSettings(TextOptions, ModelOptions, TrainingOptions):
+    """Text, model and training of a run; either `train_file` or `dataset_name` is required."""
 
     def __post_init__(self) -> None:
         if (self.train_file is None) == (self.dataset_name is None):
             raise ValueError("Pass either train_file or dataset_name, and not both.")
+        if self.dataset_name is not None and (self.validation_file or self.test_file):
+            raise ValueError(
+                "dataset_name brings its own validation and test text; leave validation_file and "
+                "test_file out."
+            )
         for name, table in (("preset", PRESETS), ("recipe", RECIPES)):
             if getattr(self, name) not in table:
                 raise ValueError(

@@ -2,16 +2,14 @@
 """The training, validation and test text of a run, counted."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tqdm.auto import tqdm
 
-from elmo_hf.configuration_elmo import ElmoConfig
-from elmo_hf.extras import require
-from elmo_hf.hub.bundled import find_model
+from elmo_hf.hub.loading import saved_class
 from elmo_hf.pretraining.corpus import BlockCorpus, Corpus, DatasetCorpus
 from elmo_hf.pretraining.settings import PretrainingSettings
+from elmo_hf.text.dataset_rows import load_dataset
 from elmo_hf.text.files import find_files, size_of
 
 
@@ -47,8 +45,7 @@ def needs_word_counts(settings: PretrainingSettings) -> bool:
         return False
     if settings.model_name_or_path is None:
         return True
-    config = ElmoConfig.from_pretrained(find_model(settings.model_name_or_path))
-    return "ElmoForPreTraining" not in (config.architectures or [])
+    return saved_class(settings.model_name_or_path) != "ElmoForPreTraining"
 
 
 def read_files(
@@ -61,14 +58,6 @@ def read_files(
         total=size_of(files), desc=f"count {split}", unit="B", unit_scale=True, disable=quiet
     ) as bar:
         return Corpus(files, counts, bar.update)
-
-
-def load_dataset(name: str, configuration: str | None) -> Any:
-    """A dataset of the Hub, or one that `save_to_disk` wrote to a folder."""
-    datasets = require("datasets", "Reading a dataset")
-    if Path(name, "dataset_dict.json").exists():
-        return datasets.load_from_disk(name)
-    return datasets.load_dataset(name, configuration)
 
 
 def read_dataset(

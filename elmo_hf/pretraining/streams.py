@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 # How many blocks, from anywhere in the corpus, are shuffled together. Neighbours alone would not
-# do: a model that read one part of a text last had a perplexity nearly a tenth higher on others.
+# do: a model that read one part of a text last had a perplexity almost 10 % higher on the rest.
 BLOCKS_IN_PILE = 1 << 6
 
 

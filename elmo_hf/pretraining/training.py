@@ -18,8 +18,8 @@ from elmo_hf.pretraining.streams import PackedStream
 from elmo_hf.pretraining.weight_average import WeightAverage
 from elmo_hf.training.checkpoints import Checkpoints, save_model
 
-# A row forgets its state once in so many windows. In bilm-tf rows never do, and then memory cells
-# may settle, early in training, at values that no fresh start ever reaches: with the state of its
+# A row forgets its state every 50 windows. In bilm-tf rows never do, and then memory cells may
+# settle, early in training, at values that no fresh start ever reaches: with the state of its
 # training, such a model had a perplexity of 250, and from zeros one of 340.
 WINDOWS_UNTIL_FRESH = 50
 # steps between two reports of the training loss

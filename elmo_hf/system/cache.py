@@ -25,13 +25,18 @@ def cache_folder() -> Path:
         return home
     # One per user: a temporary directory is shared.
     fallback = Path(gettempdir()) / f"elmo_hf-{getattr(os, 'getuid', lambda: 'cache')()}"
-    if failure := make_writable(fallback, mode=0o700):
+    failure = make_writable(fallback, mode=0o700)
+    if hasattr(os, "getuid") and not failure and fallback.stat().st_uid != os.getuid():
+        # its owner could put files into it that we would load
+        failure = "it belongs to another user"
+    if failure:
         raise OSError(
             f"Neither {str(home)!r} ({reason}) nor {str(fallback)!r} ({failure}) can be written; "
             "set ELMO_HF_HOME to a folder that can."
         )
     logger.warning(
-        "The cache %r cannot be written (%s); using %r. ELMO_HF_HOME moves the cache.",
+        "The cache %r cannot be written (%s); using %r instead. Set ELMO_HF_HOME to choose another "
+        "folder.",
         str(home),
         reason,
         str(fallback),

@@ -11,6 +11,8 @@ from typing import IO, Any
 import torch
 from torch import distributed
 
+from elmo_hf.system.failures import first_line
+
 try:
     import fcntl
 except ImportError:  # on Windows
@@ -73,8 +75,7 @@ def choose_device(name: str | None = None) -> str:
         torch.empty(0, device=name)
     # torch has errors of several kinds for an unknown name and for a GPU that is not there
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise ValueError(f"The device {name!r} cannot be used: {reason}.") from error
+        raise ValueError(f"The device {name!r} cannot be used: {first_line(error)}.") from error
     return name
 
 

@@ -9,9 +9,11 @@ from collections.abc import Callable
 def run_program(main: Callable[[], None]) -> None:
     try:
         main()
+        # now, while a failure can still be handled
+        sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody reads our output any more, as in `elmo-hf tag text.txt | head`. What is still in
-        # the buffer must not fail again when Python ends.
+        # Nobody reads our output any more, as in `python examples/word_senses.py | head`. What is
+        # still in the buffer must not fail again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (ValueError, OSError, ImportError, MemoryError) as error:

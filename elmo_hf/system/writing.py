@@ -8,37 +8,46 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
-# A disk with fewer free bytes counts as full.
-ROOM = 1 << 20
-
 
 @contextmanager
 def new_folder(final: Path, overwrite: bool) -> Iterator[Path]:
     """A temporary folder beside `final` to write into; it takes that name at the end."""
     final = final.absolute()
-    refuse_existing(final, overwrite)
+    refuse_existing_folder(final, overwrite)
     final.parent.mkdir(parents=True, exist_ok=True)
     building = Path(mkdtemp(prefix=f".{final.name}-", dir=final.parent))
     try:
         yield building
         # mkdtemp keeps others out, which an ordinary folder does not
         building.chmod(0o755)
-        # it may have appeared in the meantime
-        refuse_existing(final, overwrite)
-        if final.exists():
-            old = Path(mkdtemp(prefix=f".{final.name}-old-", dir=final.parent))
-            final.rename(old / final.name)
-            building.rename(final)
-            shutil.rmtree(old)
-        else:
-            building.rename(final)
+        # again: it may have appeared meanwhile
+        refuse_existing_folder(final, overwrite)
+        swap_in(building, final)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def swap_in(building: Path, final: Path) -> None:
+    """Gives a folder its final name; whatever has that name comes back if this fails."""
+    if not final.exists():
+        building.rename(final)
+        return
+    old = Path(mkdtemp(prefix=f".{final.name}-old-", dir=final.parent))
+    try:
+        final.rename(old / final.name)
+        try:
+            building.rename(final)
+        except OSError:
+            (old / final.name).rename(final)
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
 def new_file(final: Path) -> Iterator[Path]:
     """A temporary path beside `final` to write to; it takes that name at the end."""
+    final.parent.mkdir(parents=True, exist_ok=True)
     building = final.with_name(f".{final.name}.{os.getpid()}.part")
     try:
         yield building
@@ -47,16 +56,16 @@ def new_file(final: Path) -> Iterator[Path]:
         building.unlink(missing_ok=True)
 
 
-def refuse_existing(path: Path, overwrite: bool) -> None:
+def refuse_existing_folder(path: Path, overwrite: bool) -> None:
     """An empty folder is no obstacle; anything else stays unless it may be overwritten."""
-    is_empty_folder = path.is_dir() and not any(path.iterdir())
-    if path.exists() and not overwrite and not is_empty_folder:
+    is_empty = path.is_dir() and not any(path.iterdir())
+    if path.exists() and not overwrite and not is_empty:
         raise FileExistsError(f"{str(path)!r} exists; pass --overwrite to replace it.")
 
 
-def write_failure(error: Exception, folder: Path) -> str:
-    """Why something could not be written there: libraries report a full disk in many ways."""
-    if shutil.disk_usage(folder).free < ROOM:
-        return "the disk is full"
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return reason.splitlines()[0]
+def refuse_existing_file(path: Path, overwrite: bool) -> None:
+    """A folder is never replaced by a file."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder; name a file.")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{str(path)!r} exists; pass --overwrite to replace it.")

@@ -26,7 +26,7 @@ class Evaluation:
     # the figure that chooses the best epoch, for the most frequent tag of each word
     baseline: float
     tags: list[list[str]]
-    # how probable the model holds each of these tags
+    # the model's probability of each of these tags
     probabilities: list[list[float]]
 
     @property

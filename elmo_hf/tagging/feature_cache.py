@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +18,7 @@ from tqdm.auto import tqdm
 
 from elmo_hf.embedding.fingerprint import add_weights
 from elmo_hf.modeling_elmo import ElmoModel
+from elmo_hf.system.failures import explain_failure
 from elmo_hf.text.batching import batches_by_length
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
@@ -24,6 +26,14 @@ from elmo_hf.tokenization_elmo import ElmoTokenizer
 CHUNK = 256
 # Words, padding included, that the biLM reads at once.
 WORDS_AT_ONCE = 2048
+# What changes the layers besides the weights and their shapes.
+BILM_FIELDS = (
+    "cell_clip",
+    "char_activation",
+    "max_characters_per_token",
+    "projection_clip",
+    "use_skip_connections",
+)
 
 
 class FeatureCache:
@@ -66,14 +76,19 @@ class FeatureCache:
         self.values = np.memmap(self.path, np.float32, "r", shape=self.shape)
 
     def fill_chunks(
-        self, part: Path, marks: Path, chunks: list[range], own: tqdm, tokenizer: ElmoTokenizer
+        self,
+        part: Path,
+        marks: Path,
+        chunks: list[range],
+        numbers: Iterable[int],
+        tokenizer: ElmoTokenizer,
     ) -> None:
-        """Computes this process's own chunks, but for those that are marked as done."""
+        """Computes the chunks with these numbers, but for those that are marked as done."""
         # A function of its own, at whose end the files are closed: Windows renames no open file.
         values = np.memmap(part, np.float32, "r+", shape=self.shape)
         done = np.memmap(marks, np.uint8, "r+", shape=(len(chunks),))
         self.model.prepare_for_inference()
-        for number in own:
+        for number in numbers:
             if not done[number]:
                 self.write(values, chunks[number], tokenizer)
                 values.flush()
@@ -100,15 +115,18 @@ def reserve(path: Path, size: int) -> None:
     """Makes a file of this size unless it is there: a full disk is reported now, not halfway."""
     if path.exists() and path.stat().st_size == size:
         return
-    try:
-        with path.open("wb") as file:
-            allocate(file, max(1, size), path.parent)
-    except OSError as error:
-        path.unlink(missing_ok=True)
-        raise OSError(
+
+    def explain(reason: str) -> str:
+        return (
             f"There is no room for the biLM's layers, {size / 1e6:.0f} MB, in {str(path.parent)!r} "
-            f"({error.strerror}); choose another --cache_dir, or pass --no_feature_cache."
-        ) from error
+            f"({reason}); choose another --cache_dir, or pass --no_feature_cache."
+        )
+
+    with (
+        explain_failure(path.parent, explain, lambda: path.unlink(missing_ok=True)),
+        path.open("wb") as file,
+    ):
+        allocate(file, max(1, size), path.parent)
 
 
 def allocate(file: BinaryIO, size: int, folder: Path) -> None:
@@ -124,7 +142,8 @@ def allocate(file: BinaryIO, size: int, folder: Path) -> None:
 
 def hash_features(model: ElmoModel, dataset: Dataset) -> str:
     """A hash of the biLM and of the words it reads."""
-    key = hashlib.sha256()
+    settings = {name: getattr(model.config, name) for name in BILM_FIELDS}
+    key = hashlib.sha256(json.dumps(settings).encode())
     for part in (model.token_encoder, model.layers):
         add_weights(key, part)
     for tokens in dataset["tokens"]:

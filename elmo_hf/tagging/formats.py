@@ -53,7 +53,7 @@ def read_format(path: Path, columns: Columns) -> Iterator[Sentence]:
         start = file.read(4)
     if start == b"PAR1":
         return read_rows(Dataset.from_parquet(str(path)), repr(str(path)), columns)
-    kind = find_format(path)
+    kind = recognise_format(path)
     if kind == "json":
         return read_json(path, columns)
     if kind in ("/", "_"):
@@ -67,7 +67,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     return enumerate(parts, start=1)
 
 
-def find_format(path: Path) -> str:
+def recognise_format(path: Path) -> str:
     """`json`, `conllu`, the separator of word and tag, or that of columns: a tab or a space."""
     filled = (line for _, line in numbered_lines(path) if line.strip())
     sample = [
@@ -104,10 +104,12 @@ def read_columns(path: Path, kind: str, columns: Columns) -> Iterator[Sentence]:
             width = len(row)
             places = find_columns(path, width, is_conllu, columns)
         if len(row) != width or width < 2:
-            between = "spaces" if kind == " " else "tabs"
+            separator = "space" if kind == " " else "tab"
+            noun = "column" if len(row) == 1 else "columns"
+            wanted = f"the first line has {width}" if width > 1 else "at least 2 are needed"
             raise ValueError(
-                f"{str(path)!r}, line {number}: there {are(len(row), 'column')} between {between} "
-                f"where the first line has {width}, and at least two are needed; correct this line."
+                f"{str(path)!r}, line {number}: {len(row)} {separator}-separated {noun}, but "
+                f"{wanted}; correct this line."
             )
         if is_conllu and not conllu.is_word(row):
             continue
@@ -127,10 +129,6 @@ def find_columns(path: Path, width: int, is_conllu: bool, columns: Columns) -> t
                 f"{str(path)!r} has no column {name!r}; its columns are {', '.join(names)}."
             )
     return names.index(wanted[0]), names.index(wanted[1])
-
-
-def are(count: int, what: str) -> str:
-    return f"is 1 {what}" if count == 1 else f"are {count} {what}s"
 
 
 def read_joined(path: Path, separator: str) -> Iterator[Sentence]:

@@ -54,8 +54,8 @@ def write_card(
     licence: str,
 ) -> None:
     """
-    Writes the model card, README.md. `base` names the biLM, and `data` the training text, of which
-    the tagger has read so many `sentences`.
+    Writes the model card, README.md. `base` names the biLM, and `data` the training text;
+    `sentences` is the number of training sentences.
     """
     title = folder.resolve().name
     card = tagger_card(model, title, base, data, sentences, results, results["goal"], licence)

@@ -1,7 +1,7 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""What can be set when a tagger is trained, which is also what can be asked for on a command line.
+"""The settings of a tagger's training, which are also the options of `run_pos.py`.
 
-The groups are those of the script's help. Files that are not named are the script's business.
+Default files are left to the script.
 """
 
 from dataclasses import dataclass
@@ -21,20 +21,24 @@ class DataSettings:
     train_file: Path | None = option(None, help="tagged text to learn from")
     validation_file: Path | None = option(None, help="tagged text that chooses the best epoch")
     test_file: Path | None = option(None, help="tagged text that the best epoch is tested on")
-    dataset_name: str | None = option(None, help="a dataset of the Hub, instead of files")
-    dataset_config_name: str | None = option(None, help="which configuration of this dataset")
-    token_column: str | None = option(None, help="the column of words; default: the likeliest")
+    dataset_name: str | None = option(
+        None, help="a dataset on the Hub, or a folder, instead of files"
+    )
+    dataset_config_name: str | None = option(None, help="the configuration of the dataset")
+    token_column: str | None = option(
+        None, help="the column of words; by default it is recognised by its name"
+    )
     tag_column: str | None = option(
-        None, help="the column of tags, by name or number; default: the likeliest"
+        None, help="the column of tags, by name or number; by default it is recognised by its name"
     )
-    task: str = option(
-        "pos", help="what the tags are; for ner, spans are counted", choices=[*TASKS]
-    )
+    task: str = option("pos", help="kind of tags; ner is scored by spans", choices=[*TASKS])
     max_train_samples: int | None = option(None, help="use only this many training sentences")
     cache_dir: Path | None = option(
-        None, help="where the biLM's layers are kept; default: in OUTPUT_DIR"
+        None, help="folder for the cached layers of the biLM; default: OUTPUT_DIR/features"
     )
-    no_feature_cache: bool = option(False, help="let the biLM read the text in every epoch")
+    no_feature_cache: bool = option(
+        False, help="do not cache the layers; run the biLM in every epoch"
+    )
 
     def __post_init__(self) -> None:
         if self.dataset_name and self.files:
@@ -88,7 +92,7 @@ class TrainingSettings:
         300, help="words per batch and process, in sentences of similar length"
     )
     per_device_train_batch_size: int | None = option(
-        None, help="instead: sentences per batch and process, of any length"
+        None, help="sentences per batch and process, instead of words_per_batch"
     )
     gradient_accumulation_steps: int = option(1, help="batches per step")
     learning_rate: float = option(3e-3, help="learning rate of the head")
@@ -96,14 +100,14 @@ class TrainingSettings:
     weight_decay: float = option(0.01, help="weight decay of AdamW")
     mix_l2: float = option(0.001, help="L2 penalty on the mix weights")
     max_grad_norm: float = option(1.0, help="gradients are clipped to this norm")
-    warmup_ratio: float = option(0.05, help="share of all steps with a rising learning rate")
+    warmup_ratio: float = option(0.05, help="share of all steps used for warm-up")
     mixed_precision: str | None = option(
-        None, help="as accelerate offers it", choices=["no", "fp16", "bf16"]
+        None, help="mixed precision mode of accelerate", choices=["no", "fp16", "bf16"]
     )
     checkpointing_steps: int | None = option(
         None, help="steps between checkpoints; default: one after every epoch"
     )
-    seed: int = option(42, help="seed of everything random")
+    seed: int = option(42, help="random seed")
     report_to: str | None = option(None, help="a tracker of accelerate, such as tensorboard")
     output_dir: Path = option(help="folder for the model and the report")
 

@@ -6,13 +6,15 @@ The datasets lie on disk and are mapped into memory, so a file may be larger tha
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from datasets import Dataset, Features, List, Value, load_dataset
+from datasets import Dataset, Features, List, Value
 from datasets.exceptions import DatasetGenerationError
 
 from elmo_hf.tagging.formats import Columns, Sentence, read_rows, read_tagged
+from elmo_hf.text.dataset_rows import load_dataset
 
 SPLITS = ("train", "validation", "test")
 FEATURES = Features(
@@ -29,12 +31,12 @@ def load_splits(
     max_train_samples: int | None = None,
 ) -> tuple[dict[str, Dataset], list[str]]:
     """
-    Reads the files named for `train`, `validation` and maybe `test`, or a dataset of the Hub and
-    its configuration. Returns the splits, whose `labels` are the numbers of their tags, and the
-    tags of the training text.
+    Reads the files named for `train`, `validation` and maybe `test`, or a dataset, by its name on
+    the Hub or its folder, and its configuration. Returns the splits, whose `labels` are the numbers
+    of their tags, and the tags of the training text.
     """
     if isinstance(source, str):
-        splits = load_from_hub(source, config, task, token_column, tag_column)
+        splits = load_named(source, config, task, token_column, tag_column)
         names = dict.fromkeys(splits, source)
     else:
         names = {split: str(file) for split, file in source.items()}
@@ -67,19 +69,10 @@ def load_tagged(
     content = hash_file(path)
     settings = {"task": task, "token_column": token_column, "tag_column": tag_column}
     key = hashlib.sha256(json.dumps([content, str(path), settings]).encode()).hexdigest()
-    try:
-        return Dataset.from_generator(
-            read_tagged,
-            gen_kwargs={"path": path, **settings},
-            features=FEATURES,
-            fingerprint=key[:32],
-        )
-    except DatasetGenerationError as error:
-        # The cause names the line of the file; the error itself only says that there is one.
-        raise error.__cause__ or error from None
+    return generate(read_tagged, {"path": path, **settings}, key[:32])
 
 
-def load_from_hub(
+def load_named(
     name: str,
     config: str | None = None,
     task: str = "pos",
@@ -89,13 +82,26 @@ def load_from_hub(
     """The splits of a dataset by their names."""
     columns = Columns(task, token_column, tag_column)
     return {
-        split: Dataset.from_generator(
-            read_rows,
-            gen_kwargs={"rows": rows, "where": f"{name}, split {split}", "columns": columns},
-            features=FEATURES,
+        split: generate(
+            read_rows, {"rows": rows, "where": f"{name}, split {split}", "columns": columns}
         )
         for split, rows in load_dataset(name, config).items()
     }
+
+
+def generate(
+    read: Callable[..., Iterator[Sentence]],
+    settings: dict[str, Any],
+    fingerprint: str | None = None,
+) -> Dataset:
+    """The sentences that a function yields, as a dataset on disk."""
+    try:
+        return Dataset.from_generator(
+            read, gen_kwargs=settings, features=FEATURES, fingerprint=fingerprint
+        )
+    except DatasetGenerationError as error:
+        # The cause names the line of the file; the error itself only says that there is one.
+        raise error.__cause__ or error from None
 
 
 def hash_file(path: Path) -> str:
@@ -108,7 +114,7 @@ def hash_file(path: Path) -> str:
         raise FileNotFoundError(f"There is no file {str(path)!r}.") from None
     except PermissionError:
         raise PermissionError(
-            f"{str(path)!r} may not be read; give yourself the permission, as in chmod u+r."
+            f"{str(path)!r} cannot be read: permission denied; try chmod u+r."
         ) from None
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple, cast
 
 import torch
 
-from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.bundled import BUNDLED, find_tagger
+from elmo_hf.hub.loading import refuse_other_classes
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.text.batching import map_by_length
 from elmo_hf.tokenization_elmo import ElmoTokenizer
@@ -23,7 +23,7 @@ class TaggedSentence(NamedTuple):
 
     words: list[str]
     tags: list[str]
-    # how probable the model holds each of these tags
+    # the model's probability of each of these tags
     scores: list[float]
 
 
@@ -33,20 +33,17 @@ class ElmoTagger:
     def __init__(self, model: str = BUNDLED, device: str | torch.device | None = None):
         """`model` is `bundled`, a folder or a Hub name; by default it runs on the CPU."""
         folder = find_tagger(model)
-        config = ElmoConfig.from_pretrained(folder)
-        classes = config.architectures or []
-        if "ElmoForTokenClassification" not in classes:
-            found = f"an {', '.join(classes)}" if classes else "a model of unknown class"
-            raise ValueError(
-                f"{model!r} holds {found}, not a tagger; train one with elmo_hf.tagging."
-                "train_tagger or examples/run_pos.py."
-            )
-        loaded = ElmoForTokenClassification.from_pretrained(folder, config=config)
+        refuse_other_classes(
+            folder,
+            "ElmoForTokenClassification",
+            "not a tagger; train one with elmo_hf.tagging.train_tagger or examples/run_pos.py.",
+        )
+        loaded = ElmoForTokenClassification.from_pretrained(folder)
         if device is not None:
             loaded.to(device)  # type: ignore[arg-type]
         self.model = loaded.prepare_for_inference()
         self.tokenizer = ElmoTokenizer.from_pretrained(folder)
-        self.labels = cast(dict[int, str], config.id2label)
+        self.labels = cast(dict[int, str], loaded.config.id2label)
 
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedSentence]:
         """Tags sentences of split words, however many they are."""

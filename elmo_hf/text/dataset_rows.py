@@ -1,8 +1,9 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""The rows of a `datasets` dataset as lines."""
+"""Datasets of the `datasets` library: loading them, and their rows as lines."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from elmo_hf.extras import require
 from elmo_hf.text.lines import BadLineError, Line, LineSource, check_on_error, stop_or_skip
@@ -23,20 +24,40 @@ def dataset_source(
     words. With `on_error="skip"` any other row is reported and counts as an empty line.
     """
     check_on_error(on_error)
-    rows = load_column(name, config, split, column)
+    rows = load_dataset(name, config, split)
+    check_column(rows, column, f"The dataset {name!r}")
+    rows = rows.select_columns([column])
     return LineSource(name, row_lines(rows, on_error), len(rows), "line")
 
 
-def load_column(name: str, config: str | None, split: str, column: str) -> "Dataset":
+def load_dataset(name: str, config: str | None = None, split: str | None = None) -> Any:
+    """
+    A dataset from the Hub, from a folder of data files, or from a folder that `save_to_disk` wrote:
+    one split of it, or all of them by name.
+    """
     datasets = require("datasets", "Reading a dataset")
-    try:
-        rows = datasets.load_dataset(name, config, split=split)
-    except datasets.exceptions.DatasetGenerationError as error:
-        raise ValueError(f"The dataset {name!r} cannot be read: {error.__cause__}") from error
+    is_saved_split = Path(name, "state.json").exists()
+    if not is_saved_split and not Path(name, "dataset_dict.json").exists():
+        try:
+            return datasets.load_dataset(name, config, split=split)
+        except datasets.exceptions.DatasetGenerationError as error:
+            raise ValueError(f"The dataset {name!r} cannot be read: {error.__cause__}") from error
+    saved = datasets.load_from_disk(name)
+    # like a folder of data files without names of splits
+    splits = datasets.DatasetDict(train=saved) if is_saved_split else saved
+    if split is None:
+        return splits
+    if split not in splits:
+        names = ", ".join(splits)
+        raise ValueError(f"The dataset {name!r} has no split {split!r}; it has {names}.")
+    return splits[split]
+
+
+def check_column(rows: Any, column: str, name: str = "The dataset") -> None:
+    """Refuses a column that is not there; `name` begins the message."""
     if column not in rows.column_names:
         names = ", ".join(rows.column_names)
-        raise ValueError(f"The dataset {name!r} has no column {column!r}; it has {names}.")
-    return rows.select_columns([column])
+        raise ValueError(f"{name} has no column {column!r}; it has {names}.")
 
 
 def row_lines(rows: "Dataset", on_error: str) -> Iterator[Line]:

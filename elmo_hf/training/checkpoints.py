@@ -4,15 +4,13 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from accelerate import Accelerator
-from safetensors import SafetensorError
 
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
-from elmo_hf.system.writing import write_failure
+from elmo_hf.system.failures import explain_failure
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # How many checkpoints are kept.
@@ -68,21 +66,17 @@ def all_checkpoints(folder: Path) -> list[Path]:
     return [found[step] for step in sorted(found)]
 
 
-@contextmanager
-def report_failure(what: str, folder: Path, building: Path) -> Iterator[None]:
+def report_failure(what: str, folder: Path, building: Path) -> AbstractContextManager[None]:
     """Turns a failed write into one sentence, and removes what was written of it."""
-    try:
-        yield
-    # a full disk is an OSError to Python, a RuntimeError to torch
-    except (OSError, RuntimeError, SafetensorError) as error:
-        # asked before the unfinished files free their space
-        reason = write_failure(error, folder)
-        shutil.rmtree(building, ignore_errors=True)
+
+    def explain(reason: str) -> str:
         last = [path.name for path in all_checkpoints(folder)][-1:] or ["none"]
-        raise OSError(
+        return (
             f"{what} could not be written ({reason}). The last good checkpoint is {last[0]}; to "
             "resume from it, repeat the command."
-        ) from error
+        )
+
+    return explain_failure(folder, explain, lambda: shutil.rmtree(building, ignore_errors=True))
 
 
 def save_model(model: ElmoPreTrainedModel, folder: Path) -> None:

@@ -32,7 +32,7 @@ def training_run(
             mixed_precision=mixed_precision, log_with=report_to, project_dir=output_dir
         )
         if report_to is not None:
-            accelerator.init_trackers(name, config=tracked(settings))
+            accelerator.init_trackers(name, config=as_text_fields(settings))
         yield accelerator
         # Not after an error: a process that fails must not wait for the others.
         leave_together(accelerator)
@@ -52,7 +52,7 @@ def quiet_transformers() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def tracked(settings: Any) -> dict[str, str]:
+def as_text_fields(settings: Any) -> dict[str, str]:
     """The fields of one dataclass or of several as text, which every tracker takes."""
     groups = settings if isinstance(settings, tuple) else (settings,)
     return {

@@ -3,7 +3,7 @@
 
 A field made by `option` has its help beside its default; `parse_settings` makes the command line of
 such classes, in the style of transformers' examples. A class with an `_argument_group_name` has a
-heading of its own in the help.
+heading of its own in the help, also where it is one of the bases of the settings class.
 """
 
 import argparse
@@ -26,8 +26,9 @@ def parse_settings(kinds: Any, description: str | None) -> Any:
     The settings that a command line asks for: one class, or a tuple of several, gives one object
     or as many.
     """
+    groups = kinds if isinstance(kinds, tuple) else groups_of(kinds)
     parser = HfArgumentParser(
-        kinds, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        groups, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     # What is not on the command line is not set: no file beside the script is looked for.
     *parsed, unknown = parser.parse_args_into_dataclasses(
@@ -35,4 +36,11 @@ def parse_settings(kinds: Any, description: str | None) -> Any:
     )
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return tuple(parsed) if isinstance(kinds, tuple) else parsed[0]
+    if isinstance(kinds, tuple):
+        return tuple(parsed)
+    return kinds(**{name: value for group in parsed for name, value in vars(group).items()})
+
+
+def groups_of(kind: type) -> tuple[type, ...]:
+    """The classes with headings that a settings class is made of, or the class itself."""
+    return tuple(base for base in kind.__bases__ if dataclasses.is_dataclass(base)) or (kind,)

@@ -29,7 +29,7 @@ FOLDER = Path(bundled_model())
 
 def pack_bilm(source: Path) -> None:
     config = ElmoConfig.from_pretrained(source)
-    for name in ("lm_vocab_size", "lm_begin_id", "lm_end_id", "lm_unknown_id"):
+    for name in ("lm_vocab_size", "lm_begin_id", "lm_end_id"):
         setattr(config, name, getattr(ElmoConfig(), name))
     model = ElmoModel.from_pretrained(source, config=config)
     # under the names they have in a model with a head, so that they serve a tagger as they are

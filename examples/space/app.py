@@ -11,7 +11,7 @@ import gradio as gr
 import torch
 
 from elmo_hf import ElmoModel, ElmoTagger, ElmoTokenizer, bundled_model
-from elmo_hf.pages import Dot, draw_plane, layer_name, word_vectors
+from elmo_hf.pages import Dot, draw_plane, layer_name, vectors_in_context
 
 SENTENCE = "Will you book the book that they left on the left bank?"
 WORD = "left"
@@ -97,7 +97,7 @@ def show_contexts(word: str, text: str) -> str:
         return note(f"The word {word!r} does not occur in: {missing[0]}")
     dots = [Dot("#c8553d", line, label=str(number)) for number, line in enumerate(lines, start=1)]
     planes = []
-    for number, vectors in enumerate(word_vectors(model, tokenizer, word, sentences)):
+    for number, vectors in enumerate(vectors_in_context(model, tokenizer, word, sentences)):
         unit = torch.nn.functional.normalize(vectors, dim=-1)
         cosines = (unit @ unit.T)[torch.ones(len(unit), len(unit)).tril(-1).bool()]
         caption = f"mean cosine {cosines.mean():.2f}"

@@ -335,8 +335,9 @@ ONE = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
         (f"{ONE}/W_P_0", None, f"lack the datasets {ONE}/W_P_0"),
         ("CNN/W_cnn_0", np.zeros((4, 4), np.float32), "'CNN/W_cnn_0'|char_cnn.filters"),
         ("global/extra", np.zeros(1, np.float32), "'global/extra' that is not part"),
+        ("CNN/b_cnn_9", np.zeros(1, np.float32), "'CNN/b_cnn_9' is not part of a model with these"),
     ],
-    ids=["nan", "shape", "integers", "missing", "missing-cell", "dimensions", "unknown"],
+    ids=["nan", "shape", "integers", "missing", "missing-cell", "dimensions", "unknown", "extra"],
 )
 def test_datasets_that_cannot_be_right_are_named(tmp_path, key, array, message):
     options, weights = write_model(tmp_path, tiny_config())

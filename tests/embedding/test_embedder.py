@@ -216,6 +216,21 @@ def test_a_mix_that_is_not_there_is_told():
         maker.check("mix", "none", "float32")
 
 
+def test_a_device_may_be_a_number(model, monkeypatch):
+    """The third argument of AllenNLP's class is the number of a GPU, or -1 for the CPU."""
+    with pytest.raises(ValueError, match="`device` is -1; pass device='cpu' or 'cuda:0'."):
+        ElmoEmbedder(model, None, -1)
+    asked = []
+    monkeypatch.setattr(ElmoModel, "to", lambda self, device: asked.append(device))
+    ElmoEmbedder(model, None, 0)
+    assert asked == [0]
+
+
+def test_a_folder_without_a_model_is_one_sentence(tmp_path):
+    with pytest.raises(OSError, match="' is not an ELMo folder, and it could not be loaded"):
+        ElmoEmbedder(tmp_path)
+
+
 def test_the_model_inside_a_tagger_serves():
     tagger = ElmoForTokenClassification(tiny_config(num_labels=3))
     [found] = ElmoEmbedder(tagger).embed(SENTENCES[:1])

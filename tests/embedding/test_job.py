@@ -22,7 +22,7 @@ from elmo_hf.cli.embed import embed
 from elmo_hf.embedding import EmbeddingJob, chunks
 from elmo_hf.embedding import job as job_module
 from elmo_hf.embedding.chunks import Chunk, split_into_chunks
-from elmo_hf.system import writing
+from elmo_hf.system import failures
 from elmo_hf.system.processes import Processes
 from elmo_hf.text import Line, text_source
 
@@ -224,10 +224,13 @@ def test_text_may_be_gzipped_standard_input_or_a_dataset(folder, embedder, tmp_p
     Dataset.from_list([{"words": words} for words in odd]).to_parquet(
         str(tmp_path / "data" / "train.parquet")
     )
-    data = {"dataset_name": str(tmp_path / "data"), "column": "words"}
-    embed(tmp_path / "dataset.npy", model=str(folder), **data)
+    Dataset.from_list([{"words": words} for words in odd]).save_to_disk(tmp_path / "saved")
+    for data, name in (("data", "dataset"), ("saved", "saved")):
+        words = {"dataset_name": str(tmp_path / data), "column": "words"}
+        embed(tmp_path / f"{name}.npy", model=str(folder), **words)
     run(command(folder, "-", tmp_path / "stdin.npy"), text)
-    for name, sentences in (("gz", SENTENCES), ("stdin", SENTENCES), ("dataset", odd)):
+    texts = {"gz": SENTENCES, "stdin": SENTENCES, "dataset": odd, "saved": odd}
+    for name, sentences in texts.items():
         expected = embedder.embed(sentences)
         for one, other in zip(read(tmp_path / f"{name}.npy"), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
@@ -329,7 +332,7 @@ def test_room_for_the_whole_is_looked_for_first(embedder, tmp_path, monkeypatch,
     with monkeypatch.context() as patch:
         usage = shutil.disk_usage(tmp_path)._replace(free=2000)
         patch.setattr(shutil, "disk_usage", lambda path: usage)
-        patch.setattr(writing, "ROOM", 0)
+        patch.setattr(failures, "ROOM", 0)
         with pytest.raises(
             OSError, match="no room for .* MB more.*1 chunks of lines that are done are kept"
         ):

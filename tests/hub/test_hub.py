@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from helpers.tiny import WIDTH, tiny_config
 from huggingface_hub import ModelCard
 
 from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
+from elmo_hf.hub import publish
 
 pytestmark = pytest.mark.program
 
@@ -104,6 +106,7 @@ def test_push_and_load_everywhere(tagger, tmp_path, lfs):
 def test_model_and_tokenizer_push_themselves_with_their_code(tagger, tmp_path):
     code = f"""
 from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
+from elmo_hf.hub import publish
 ElmoForTokenClassification.from_pretrained({str(tagger)!r}).push_to_hub("{REPO}")
 ElmoTokenizer.from_pretrained({str(tagger)!r}).push_to_hub("{REPO}")
 """
@@ -227,3 +230,13 @@ def test_the_bundled_bilm_is_pushed_without_the_taggers(tmp_path):
         names = hub.files(REPO).keys()
     assert {"config.json", "model.safetensors", "README.md", "tokenizer_config.json"} <= names
     assert not any("upos" in name for name in names)
+
+
+@pytest.mark.parametrize("place", ["../shared.safetensors", "lost.safetensors"])
+def test_a_model_whose_weights_are_elsewhere_is_not_pushed_in_part(tagger, tmp_path, place):
+    folder = tmp_path / "parts"
+    shutil.copytree(tagger, folder)
+    index = {"metadata": {}, "weight_map": {"classifier.bias": place}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ValueError, match="a part of its weights elsewhere"):
+        publish(folder, REPO)

@@ -272,3 +272,22 @@ def test_autocast_passes_the_copies_over(strong_model):
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
         found, expected = (model.eval()(**batch)[0] for model in (prepared, strong_model))
     assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["layers.0.forward_cell.recurrent_linear", "layers.1.backward_cell.projection",
+     "layers.0.forward_cell.input_linear", "token_encoder.convolutions.1",
+     "token_encoder.char_embeddings", "token_encoder.highways.0.carry"],
+)  # fmt: skip
+@pytest.mark.parametrize("prepared", [False, True], ids=["plain", "prepared"])
+def test_hooks_are_called(strong_model, way, name, prepared):
+    """The fast paths read weights instead of calling modules, which must not bypass a hook."""
+    if prepared:
+        strong_model.prepare_for_inference()
+    called = []
+    module = strong_model.get_submodule(name)
+    handle = module.register_forward_hook(lambda *_: called.append(name))
+    all_layers(strong_model, **tokenize(SENTENCES))
+    assert called
+    handle.remove()

@@ -229,7 +229,7 @@ def test_no_sentences_have_no_scores(model):
 
 def test_a_model_without_softmax_is_refused(tiny_model, tmp_path):
     tiny_model.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="holds ElmoModel, without a softmax over words"):
+    with pytest.raises(ValueError, match="holds an ElmoModel, without a softmax over words"):
         ElmoScorer(tmp_path)
 
 

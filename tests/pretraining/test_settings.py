@@ -94,6 +94,7 @@ def test_learning_rate_warms_up_and_falls_to_a_half():
     [
         ({"train_file": None}, "Pass either train_file or dataset_name"),
         ({"dataset_name": "d"}, "Pass either train_file or dataset_name"),
+        ({"train_file": None, "dataset_name": "d", "test_file": "t"}, "leave validation_file and"),
         ({"preset": "huge"}, "`preset` is 'huge' but must be one of paper, small, tiny."),
         ({"recipe": "sgd"}, "`recipe` is 'sgd' but must be one of adamw, bilm."),
         ({"window_size": 0}, "`window_size` is 0 but must be at least 1."),
@@ -115,8 +116,11 @@ def test_a_misspelt_option_is_refused(tmp_path):
 
 
 @pytest.mark.program
-def test_help_lists_every_option_and_its_default():
-    printed = " ".join(run(SCRIPT, ["--help"]).split())
+def test_help_lists_every_option_and_its_default_under_headings():
+    shown = run(SCRIPT, ["--help"])
+    headings = ["text:", "model:", "training:"]
+    assert [line for line in shown.splitlines() if line in headings] == headings
+    printed = " ".join(shown.split())
     for field in dataclasses.fields(PretrainingSettings):
         assert f"--{field.name} " in printed
         default = DEFAULTS.get(field.name)

@@ -1,5 +1,7 @@
 """Optional libraries: one message that names the extra, and public names that wait for use."""
 
+import ast
+import importlib
 import sys
 import types
 
@@ -32,7 +34,9 @@ def room(monkeypatch):
     """A package whose one module needs h5py, and defines `Vectors`."""
     package = types.ModuleType("lazy_room")
     package.__path__ = []
-    package.__getattr__, package.__all__ = lazy_names("lazy_room", files=["Vectors", "read"])
+    package.__getattr__, package.__dir__, package.__all__ = lazy_names(
+        "lazy_room", files=["Vectors", "read"]
+    )
     module = types.ModuleType("lazy_room.files")
     module.Vectors = "the class"
     monkeypatch.setitem(sys.modules, "lazy_room", package)
@@ -42,7 +46,7 @@ def room(monkeypatch):
 
 def test_lazy_names_come_when_they_are_used(room):
     assert room.__all__ == ["Vectors", "read"]
-    assert room.Vectors == "the class"
+    assert room.Vectors == "the class" and {"Vectors", "read", "__path__"} <= set(dir(room))
     with pytest.raises(AttributeError, match="module 'lazy_room' has no attribute 'nothing'"):
         _ = room.nothing
 
@@ -54,3 +58,28 @@ def test_a_lazy_name_names_the_extra_it_needs(room, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r"lazy_room.Vectors requires h5py: pip install 'elmo_hf"):
         _ = room.Vectors
+
+
+@pytest.mark.parametrize("name", ["tagging", "training", "pretraining"])
+def test_type_checkers_see_the_names_of_a_lazy_room(name):
+    room = importlib.import_module(f"elmo_hf.{name}")
+    with open(room.__file__, encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    seen = {
+        (node.module, alias.name, alias.asname)
+        for block in tree.body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        for alias in node.names
+    }
+    [table] = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_names"
+    ]
+    assert seen == {
+        (f"elmo_hf.{name}.{module.arg}", one, one)
+        for module in table.keywords
+        for one in ast.literal_eval(module.value)
+    }
+    assert {one for _, one, _ in seen} == set(room.__all__)

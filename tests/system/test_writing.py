@@ -2,13 +2,17 @@
 
 import errno
 import os
-import shutil
 import stat
 
 import pytest
 
 from elmo_hf.system import writing
-from elmo_hf.system.writing import new_file, new_folder, refuse_existing, write_failure
+from elmo_hf.system.writing import (
+    new_file,
+    new_folder,
+    refuse_existing_file,
+    refuse_existing_folder,
+)
 
 
 def test_a_file_appears_at_the_end(tmp_path):
@@ -53,22 +57,44 @@ def test_a_folder_is_replaced_only_when_it_may_be(tmp_path):
     assert os.listdir(final) == ["new"] and os.listdir(tmp_path) == ["model"]
 
 
-def test_only_an_empty_folder_is_no_obstacle(tmp_path):
-    refuse_existing(tmp_path / "nothing", overwrite=False)
+def test_what_exists_is_replaced_only_on_request(tmp_path):
     (tmp_path / "folder").mkdir()
-    refuse_existing(tmp_path / "folder", overwrite=False)
-    (tmp_path / "folder" / "file").write_text("")
-    for path in (tmp_path / "folder", tmp_path / "folder" / "file"):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("kept")
+    (tmp_path / "file").write_text("kept")
+    for refuse in (refuse_existing_folder, refuse_existing_file):
+        refuse(tmp_path / "nothing", overwrite=False)
         with pytest.raises(FileExistsError, match="pass --overwrite"):
-            refuse_existing(path, overwrite=False)
-        refuse_existing(path, overwrite=True)
+            refuse(tmp_path / "file", overwrite=False)
+        refuse(tmp_path / "file", overwrite=True)
+    refuse_existing_folder(tmp_path / "folder", overwrite=False)
+    with pytest.raises(FileExistsError, match="pass --overwrite"):
+        refuse_existing_folder(tmp_path / "full", overwrite=False)
+    refuse_existing_folder(tmp_path / "full", overwrite=True)
+    for name in ("folder", "full"):
+        for overwrite in (False, True):
+            with pytest.raises(IsADirectoryError, match="name a file"):
+                refuse_existing_file(tmp_path / name, overwrite)
 
 
-def test_why_a_write_failed(tmp_path, monkeypatch):
-    denied = PermissionError(errno.EACCES, "Permission denied", "file")
-    assert write_failure(denied, tmp_path) == "Permission denied"
-    assert write_failure(RuntimeError("first line\nsecond"), tmp_path) == "first line"
-    assert write_failure(RuntimeError(), tmp_path) == "RuntimeError"
-    usage = shutil.disk_usage(tmp_path)._replace(free=writing.ROOM - 1)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    assert write_failure(RuntimeError("libraries say anything"), tmp_path) == "the disk is full"
+def test_a_file_gets_its_folder(tmp_path):
+    with new_file(tmp_path / "new" / "folder" / "file") as building:
+        building.write_text("there")
+    assert (tmp_path / "new" / "folder" / "file").read_text() == "there"
+
+
+def test_a_folder_that_cannot_be_swapped_in_leaves_the_old_one(tmp_path, monkeypatch):
+    final = tmp_path / "final"
+    final.mkdir()
+    (final / "file").write_text("old")
+    rename = writing.Path.rename
+
+    def fail(self, target):
+        if target == final and self.parent == tmp_path:
+            raise OSError(errno.EIO, "broken")
+        return rename(self, target)
+
+    monkeypatch.setattr(writing.Path, "rename", fail)
+    with pytest.raises(OSError, match="broken"), new_folder(final, overwrite=True) as building:
+        (building / "file").write_text("new")
+    assert (final / "file").read_text() == "old" and os.listdir(tmp_path) == ["final"]

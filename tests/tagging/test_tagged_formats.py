@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from datasets import ClassLabel, Dataset, Features, List, Value
+from datasets import ClassLabel, Dataset, Features, List, Value, load_dataset
 from helpers.launch import EXAMPLES, load_script
 
 from elmo_hf.tagging import conllu, load_splits, load_tagged, number_tags, read_tagged
-from elmo_hf.tagging.splits import load_from_hub
+from elmo_hf.tagging.splits import load_named
 
 check = load_script("check_sample.py").check
 SENTENCES = [
@@ -94,10 +94,15 @@ def test_dataset_by_its_name(tmp_path):
     for split in ("train", "validation"):
         file = tmp_path / "data" / f"{split}.parquet"
         Dataset.from_list(rows, features=features).to_parquet(str(file))
-    splits = load_from_hub(str(tmp_path / "data"), None, "pos", None, None)
-    assert splits.keys() == {"train", "validation"}
-    for split in splits.values():
-        assert [(row["tokens"], row["tags"]) for row in split] == SENTENCES
+    whole = load_dataset(str(tmp_path / "data"))
+    whole.save_to_disk(tmp_path / "saved")
+    for name in ("data", "saved"):
+        splits = load_named(str(tmp_path / name), None, "pos", None, None)
+        assert splits.keys() == {"train", "validation"}
+        for split in splits.values():
+            assert [(row["tokens"], row["tags"]) for row in split] == SENTENCES
+    with pytest.raises(ValueError, match="saved, split train: there is no column 'x'; name one of"):
+        load_named(str(tmp_path / "saved"), tag_column="x")
 
 
 def test_columns_may_be_named(tmp_path):
@@ -151,8 +156,14 @@ def test_dataset_follows_its_file(tmp_path):
 
 
 BAD = {
-    "one-more-column": ("a\tX\nb\tY\tZ\n", "line 2: there are 3 columns between tabs where the"),
-    "one-column": ("a\nb\n", "line 1: there is 1 column between spaces"),
+    "one-more-column": (
+        "a\tX\nb\tY\tZ\n",
+        "line 2: 3 tab-separated columns, but the first line has 2; correct",
+    ),
+    "one-column": (
+        "a\nb\n",
+        "line 1: 1 space-separated column, but at least 2 are needed; correct",
+    ),
     "nothing": ("\n\n", "There is no sentence in"),
     "no-tag": ("a/X b/Y\nc/X dog\n", "line 2: 'dog' has no '/' between a word and its tag"),
     "not-json": ('{"tokens": ["a"], "tags": ["X"]}\n{oops\n', "line 2: this is not JSON"),
@@ -205,7 +216,7 @@ except PermissionError as error:
         if folder.owner() == "root" and os.getuid() == 0 and folder != folder.parent:
             folder.chmod(0o755)
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "may not be read; give yourself the permission" in printed.stdout, printed.stderr
+    assert "cannot be read: permission denied; try chmod u+r." in printed.stdout, printed.stderr
 
 
 def test_an_unseen_tag_is_reported_with_its_line(tmp_path):

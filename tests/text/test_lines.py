@@ -5,7 +5,7 @@ import io
 import sys
 
 import pytest
-from datasets import Dataset
+from datasets import Dataset, DatasetDict
 
 from elmo_hf.text import BadLineError, dataset_source, text_source
 
@@ -64,6 +64,16 @@ def test_rows_of_a_dataset(tmp_path):
     assert line.words == ["a\nword", "two words"] and line.size == source.total == 1
     with pytest.raises(ValueError, match="has no column 'tokens'; it has text, words"):
         dataset_source(name, column="tokens")
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["splits", "one-split"])
+def test_a_dataset_that_was_saved_to_disk(tmp_path, whole):
+    rows = Dataset.from_dict({"text": ["Dogs bark", "Cats"]})
+    (DatasetDict(train=rows) if whole else rows).save_to_disk(tmp_path / "data")
+    source = dataset_source(str(tmp_path / "data"))
+    assert [line.words for line in source.lines] == [["Dogs", "bark"], ["Cats"]]
+    with pytest.raises(ValueError, match="data' has no split 'test'; it has train."):
+        dataset_source(str(tmp_path / "data"), split="test")
 
 
 def test_datasets_is_an_extra(monkeypatch):

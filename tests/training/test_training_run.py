@@ -8,7 +8,7 @@ from accelerate.tracking import GeneralTracker
 from transformers.utils import logging
 
 from elmo_hf.training import training_run
-from elmo_hf.training.run import tracked
+from elmo_hf.training.run import as_text_fields
 
 
 @dataclass
@@ -23,9 +23,9 @@ class Others:
 
 
 def test_fields_of_one_dataclass_or_several_are_tracked():
-    assert tracked(None) == {}
-    assert tracked(Settings()) == {"size": "3", "folder": "here"}
-    assert tracked((Settings(), Others())) == {"size": "3", "folder": "here", "name": "None"}
+    assert as_text_fields(None) == {}
+    assert as_text_fields(Settings()) == {"size": "3", "folder": "here"}
+    assert as_text_fields((Settings(), Others())) == {"size": "3", "folder": "here", "name": "None"}
 
 
 def test_a_run_makes_its_folder_and_tells_its_tracker(tmp_path, monkeypatch):

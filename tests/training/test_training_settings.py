@@ -17,6 +17,27 @@ class Settings:
     folder: str = option(help="where it is")
 
 
+@dataclass(kw_only=True)
+class Size:
+    _argument_group_name = "size"
+
+    width: int = option(2, help="how wide")
+
+
+@dataclass(kw_only=True)
+class Place:
+    _argument_group_name = "place"
+
+    folder: str = option(help="where it is")
+
+
+@dataclass(kw_only=True)
+class Joined(Size, Place):
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError("too narrow")
+
+
 @dataclass
 class Others:
     count: int = option(3, help="how many")
@@ -32,6 +53,16 @@ def test_one_class_gives_one_object_and_several_give_as_many(monkeypatch):
     assert one == Settings(folder="x", loud=True, kind="b")
     both = parse(monkeypatch, (Settings, Others), "--folder", "x", "--count", "4")
     assert both == (Settings(folder="x"), Others(4))
+
+
+def test_a_class_that_is_made_of_groups_has_their_headings(monkeypatch, capsys):
+    assert parse(monkeypatch, Joined, "--folder", "x") == Joined(folder="x")
+    with pytest.raises(ValueError, match="too narrow"):
+        parse(monkeypatch, Joined, "--folder", "x", "--width", "0")
+    with pytest.raises(SystemExit):
+        parse(monkeypatch, Joined, "--help")
+    text = capsys.readouterr().out
+    assert text.index("size:") < text.index("how wide") < text.index("place:")
 
 
 def test_help_is_the_description_and_every_option(monkeypatch, capsys):

@@ -1,0 +1,44 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Errors of the system and of libraries, reported to users in one sentence."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+# A disk with fewer free bytes counts as full.
+ROOM = 1 << 20
+
+
+def first_line(error: Exception) -> str:
+    """The first line of a message, to be part of a sentence; the error's kind if it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def write_failure(error: Exception, folder: Path) -> str:
+    """Why something could not be written there: libraries report a full disk in many ways."""
+    if shutil.disk_usage(folder).free < ROOM:
+        return "the disk is full"
+    return getattr(error, "strerror", None) or first_line(error)
+
+
+@contextmanager
+def explain_failure(
+    folder: Path,
+    explain: Callable[[str], str],
+    clean_up: Callable[[], object] = lambda: None,
+) -> Iterator[None]:
+    """
+    Turns a failed write into an OSError, whose message `explain` makes of the reason. `clean_up`
+    removes what was written, before the message is made.
+    """
+    try:
+        yield
+    # a full disk is an OSError to Python, a RuntimeError to torch and h5py
+    except (OSError, RuntimeError, SafetensorError) as error:
+        # asked before the unfinished files free their space
+        reason = write_failure(error, folder)
+        clean_up()
+        raise OSError(explain(reason)) from error
