@@ -265,17 +265,20 @@ def test_several_processes_at_once(cache):
 
 def test_a_faster_process_is_no_error(cache, monkeypatch):
     """Another one finishes while this one writes, which chance alone would rarely show."""
-    new_folder, files = bundled.new_folder, bundled.tagger_files("upos")
+    new_file, files = bundled.new_file, bundled.tagger_files("upos")
 
-    def slow(folder, overwrite):
-        monkeypatch.setattr("elmo_hf.hub.bundled.new_folder", new_folder)
-        with new_folder(folder, overwrite) as building:
-            bundled.write_files(folder, files)
+    def slow(file):
+        monkeypatch.setattr("elmo_hf.hub.bundled.new_file", new_file)
+        with new_file(file) as building:
+            # temporary files are named after their process
+            with monkeypatch.context() as other:
+                other.setattr("os.getpid", lambda: -1)
+                bundled.write_files(file.parent, files)
             yield building
 
-    monkeypatch.setattr("elmo_hf.hub.bundled.new_folder", contextmanager(slow))
+    monkeypatch.setattr("elmo_hf.hub.bundled.new_file", contextmanager(slow))
     folder = Path(bundled_tagger())
-    assert bundled.holds(folder, files)
+    assert bundled.has_exactly(folder, files)
     assert [path.name for path in cache.iterdir()] == [folder.name]
 
 

@@ -138,12 +138,14 @@ def test_commands_in_the_pages_exist():
 # options of accelerate's launcher and of AllenNLP's program that the pages mention
 OTHERS = {
     "--all",
+    "--average",
     "--machine_rank",
     "--main_process_ip",
     "--multi_gpu",
     "--num_machines",
     "--num_processes",
     "--rdzv_backend",
+    "--top",
 }
 
 
