@@ -1,10 +1,11 @@
-"""Fine-tune a tagger with peft: LoRA on all linear layers, saved separately and merged.
+"""Fine-tune a tagger with peft: LoRA on the linear layers of the biLSTMs and the head, saved
+separately and merged.
 
     pip install '.[ecosystem]'
     python examples/run_lora.py --output_dir my-lora --train_file train.conllu
 
-By default it fine-tunes the bundled tagger, whose tags stay. What is trained and saved is a few per
-cent of the weights; the merged tagger is an ordinary model folder.
+By default it fine-tunes the bundled tagger and keeps its tags. A few per cent of the weights are
+trained and saved; the merged tagger is an ordinary model folder.
 """
 
 import argparse
