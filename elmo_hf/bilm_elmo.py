@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 from transformers import initialization as init
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import can_return_tuple, logging
@@ -91,6 +92,7 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
     _no_split_modules = ["ElmoTokenEncoder", "ElmoLayer"]
+    input_hook: RemovableHandle | None = None
     # a biLM can be used without the softmax it was trained with
     _keys_to_ignore_on_load_unexpected = [r"^softmax\."]
 
@@ -136,6 +138,23 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
                 if isinstance(module, (PackedLinear, ElmoLayer, ElmoTokenEncoder)):
                     module.drop_copies()
         return super().train(mode)
+
+    def enable_input_require_grads(self):
+        """Makes what the layers read require gradients, for adapters on a frozen biLM."""
+
+        def require(module: nn.Module, given: tuple, output: torch.Tensor) -> None:
+            if torch.is_grad_enabled():
+                output.requires_grad_(True)
+
+        # Not on the character embeddings, as in transformers: a hook there would keep the encoder
+        # from its faster tables.
+        self.disable_input_require_grads()
+        self.input_hook = self.base_model.token_encoder.register_forward_hook(require)
+
+    def disable_input_require_grads(self):
+        if self.input_hook is not None:
+            self.input_hook.remove()
+            self.input_hook = None
 
     def freeze_bilm(self):
         """Makes the biLM a fixed feature extractor: only the mixes and the heads are trained."""

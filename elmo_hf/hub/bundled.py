@@ -8,6 +8,7 @@ card is `bundled_model/README.md`; `examples/bundled_model` trains and packs eve
 """
 
 import hashlib
+import shutil
 from pathlib import Path
 
 from huggingface_hub import ModelCard
@@ -80,6 +81,8 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
     content, so several processes may do so at once, even while others read.
     """
     for name, content in files.items():
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name)
         with new_file(folder / name) as building:
             building.write_bytes(content)
 

@@ -518,3 +518,17 @@ def test_the_tag_of_a_word_is_the_likeliest_label():
     numbers, probabilities = model.decode(logits)
     assert numbers.tolist() == [[1, 0]]
     close(probabilities, logits.softmax(dim=-1).amax(dim=-1))
+
+
+def test_adapters_on_a_frozen_bilm_learn_with_checkpointing(tiny_model):
+    """As peft asks for it: nothing below the layers has gradients of its own."""
+    tiny_model.requires_grad_(False)
+    trained = tiny_model.layers[0].forward_cell.input_linear.weight.requires_grad_(True)
+    tiny_model.gradient_checkpointing_enable({"use_reentrant": True})
+    tiny_model.enable_input_require_grads()
+    tiny_model.train()
+    tiny_model(**tokenize(SENTENCES)).last_hidden_state.sum().backward()
+    assert trained.grad is not None and trained.grad.any()
+    tiny_model.disable_input_require_grads()
+    with torch.inference_mode():
+        assert not tiny_model.eval()(**tokenize(SENTENCES)).last_hidden_state.requires_grad
