@@ -114,7 +114,7 @@ def measure(args, name: str, case: str) -> dict:
 
 
 def summary(rounds: dict) -> dict:
-    """Medians and spread of words a second, and our ratio to each peer."""
+    """Medians and spread of words per second, and our ratio to each peer."""
     result = {}
     for side, figures in rounds.items():
         speeds = [figure["tokens_per_second"] for figure in figures]
@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, required=True, help="the same models, converted")
     parser.add_argument("--names", nargs="+", default=["small"], help="which of the models")
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
-    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
+    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence per line")
     parser.add_argument("--sentences", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", type=Path, required=True, help="JSON; grows with every run")

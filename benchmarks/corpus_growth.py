@@ -3,7 +3,7 @@
     python benchmarks/corpus_growth.py --text sentences.txt --output results/corpus.json
 
 Corpora of 10,000 and 1,000,000 lines drawn from the text, with a number behind each so that no two
-are the same, become one vector a sentence, each in a process of its own, in alternation, for
+are the same, become one vector per sentence, each in a process of its own, in alternation, for
 medians. The time that one line takes is taken off: it is Python's start.
 """
 
@@ -45,7 +45,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", default="bundled", help="an ELMo folder")
-    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
+    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence per line")
     parser.add_argument("--endings", nargs="+", default=[".npy", ".parquet", ".hdf5"])
     parser.add_argument("--rounds", type=int, default=5, help="of several minutes each")
     parser.add_argument("--output", type=Path, required=True, help="JSON; grows with every run")

@@ -4,7 +4,7 @@
         --text sentences.txt --output benchmarks/results/growth.json
 
 The arguments are those of `compare.py`. The words of the text are joined into sentences of 10 to
-10,000 words, one sentence a batch; then the text's own sentences are read in batches of 1 to 256.
+10,000 words, one sentence per batch; then the text's own sentences are read in batches of 1 to 256.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, help="a program that runs the peers")
     parser.add_argument("--weights", type=Path, help="a folder of options.json and model.hdf5")
     parser.add_argument("--model", type=Path, required=True, help="the same model, converted")
-    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
+    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence per line")
     parser.add_argument("--words", type=int, default=10000, help="how many words to read")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""The ONNX file of a model beside the model itself: size, words a second, and what int8 would give.
+"""The ONNX file of a model beside the model: size, words per second, and what int8 would give.
 
     python benchmarks/onnx_speed.py --model elmo --text sentences.txt --output onnx.json
 
@@ -77,7 +77,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", type=find_model, default="bundled")
-    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
+    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence per line")
     parser.add_argument("--sentences", type=int, default=256, help="how many of its lines to use")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 32])
     parser.add_argument("--rounds", type=int, default=5)

@@ -6,7 +6,7 @@
 `embed` goes from words to vectors, tokenisation included, no sentence twice, with
 `prepare_for_inference`. `corpus` does so with `ElmoEmbedder`, which batches and remembers words
 as it likes, all layers. `train` is forward and backward of a tagger with 17 labels on the unfrozen
-biLM: no optimiser, random labels, no dropout. `compare.py` calls this and the peers in turn.
+biLM: no optimizer, random labels, no dropout. `compare.py` calls this and the peers in turn.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def read_sentences(path: Path, count: int) -> list[list[str]]:
 
 
 def product_peak(size: int = 1536, rounds: int = 9) -> float:
-    """Floating-point operations a second of a large matrix product on this machine, just now."""
+    """Floating-point operations per second of a large matrix product on this machine, just now."""
     a, b = torch.randn(size, size), torch.randn(size, size)
     times = []
     for _ in range(rounds):
@@ -143,9 +143,9 @@ def main() -> None:
     )
     parser.add_argument("command", choices=["corpus", "embed", "train"])
     parser.add_argument("--model", type=Path, required=True, help="an ELMo folder")
-    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence a line")
+    parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence per line")
     parser.add_argument("--sentences", type=int, default=256, help="how many of its lines to use")
-    parser.add_argument("--batch", type=int, default=32, help="sentences in a batch")
+    parser.add_argument("--batch", type=int, default=32, help="sentences per batch")
     parser.add_argument("--sort", action="store_true", help="batch sentences of like length")
     parser.add_argument("--plain", action="store_true", help="without prepare_for_inference")
     parser.add_argument("--out", type=Path, help="an .npz file for the first sentences' layers")

@@ -18,7 +18,7 @@ SIZES = ("small", "medium", "original")
 
 
 def bars(axis, labels: list[str], values: dict[str, list], title: str, unit: str) -> None:
-    """One group a label, one bar a side; `None` leaves a gap."""
+    """One group per label, one bar per side; `None` leaves a gap."""
     height = 0.8 / len(values)
     for number, (side, numbers) in enumerate(values.items()):
         places = [place + number * height for place in range(len(labels))]
@@ -48,7 +48,7 @@ def plot_speed(results: dict, path: Path) -> None:
             for side in SIDES
         }
         values = {side: numbers for side, numbers in values.items() if any(numbers)}
-        bars(axis, list(cases), values, f"{name}: words a second, more is better", "words/s")
+        bars(axis, list(cases), values, f"{name}: words per second, more is better", "words/s")
     axes[0, 0].legend(frameon=False, fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=110)

@@ -135,12 +135,12 @@ def main() -> None:
     )
     parser.add_argument("command", choices=["speed", "perplexity"])
     parser.add_argument("--peer", type=Path, help="a program that runs the peer")
-    parser.add_argument("--train", type=Path, help="for speed: one tokenised sentence a line")
+    parser.add_argument("--train", type=Path, help="for speed: one tokenised sentence per line")
     parser.add_argument("--words", type=int, default=200_000, help="for speed: how many to read")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--model", type=Path, help="for perplexity: a folder of run_pretrain.py")
     parser.add_argument(
-        "--heldout", type=Path, help="for perplexity: one tokenised sentence a line"
+        "--heldout", type=Path, help="for perplexity: one tokenised sentence per line"
     )
     parser.add_argument("--output", type=Path, help="a JSON file for the figures")
     args = parser.parse_args()

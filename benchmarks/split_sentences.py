@@ -1,4 +1,4 @@
-"""WikiText as one sentence a line: blank lines and headings left out, split after " . ".
+"""WikiText as one sentence per line: blank lines and headings left out, split after " . ".
 
 python benchmarks/split_sentences.py wiki.train.tokens train.txt [--unknown "<UNK>"]
 """

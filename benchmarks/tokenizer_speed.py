@@ -5,7 +5,7 @@
 `--allennlp` is the unpacked sdist of AllenNLP. Only its file `elmo_indexer.py` is loaded; stand-ins
 replace what this file imports besides the mapping, so AllenNLP need not be installed. The ids are
 compared before anything is timed, and the two sides take turns, so that a busy machine slows both.
-For lists our side also returns offsets, which AllenNLP has not.
+For lists our side also returns offsets, which AllenNLP does not.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--allennlp", type=Path, required=True, help="unpacked sdist, 2.10.1")
-    parser.add_argument("--text", type=Path, required=True, help="UTF-8 text, one sentence a line")
+    parser.add_argument("--text", type=Path, required=True, help="one UTF-8 sentence per line")
     parser.add_argument("--sentences", type=int, default=1000, help="sentences in one call")
     parser.add_argument("--rounds", type=int, default=21, help="how often each side is timed")
     args = parser.parse_args()
@@ -106,7 +106,7 @@ def main() -> None:
             raise SystemExit(f"The ids differ for {name}, so there is nothing to time.")
 
     words = sum(map(len, sentences))
-    print(f"{len(texts)} sentences, {words} words a call; medians of {args.rounds} calls each")
+    print(f"{len(texts)} sentences, {words} words per call; medians of {args.rounds} calls each")
     for name, (theirs, ours) in cases.items():
         times = [(seconds(theirs), seconds(ours)) for _ in range(args.rounds)]
         their, our = (1e3 * statistics.median(column) for column in zip(*times, strict=True))

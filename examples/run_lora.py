@@ -1,10 +1,11 @@
-"""Fine-tune a tagger with peft: LoRA on all linear layers, saved separately and merged.
+"""Fine-tune a tagger with peft: LoRA on the linear layers of the biLSTMs and the head, saved
+separately and merged.
 
     pip install '.[ecosystem]'
     python examples/run_lora.py --output_dir my-lora --train_file train.conllu
 
-By default it fine-tunes the bundled tagger, whose tags stay. What is trained and saved is a few per
-cent of the weights; the merged tagger is an ordinary model folder.
+By default it fine-tunes the bundled tagger and keeps its tags. A few per cent of the weights are
+trained and saved; the merged tagger is an ordinary model folder.
 """
 
 import argparse
@@ -44,7 +45,7 @@ def main() -> None:
     torch.manual_seed(args.seed)
     base = ElmoForTokenClassification.from_pretrained(args.model_name_or_path)
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
-    numbers: dict[str, int] = base.config.label2id  # type: ignore[assignment]
+    numbers = {label: int(number) for label, number in (base.config.label2id or {}).items()}
     sentences = number_tags(load_tagged(args.train_file, "pos"), str(args.train_file), numbers)
     # No task type: with one, peft would train the whole classifier besides its added matrices.
     settings = LoraConfig(r=args.rank, target_modules=TARGETS)

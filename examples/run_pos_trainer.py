@@ -1,4 +1,4 @@
-r"""Train a tagger on ELMo with transformers' Trainer: what you know from BERT, nothing else.
+r"""Train a tagger on ELMo with transformers' Trainer, exactly as you would with BERT.
 
     python examples/run_pos_trainer.py --output_dir my-tagger --num_train_epochs 5 \
         --train_file train.conllu --validation_file dev.conllu --test_file test.conllu

@@ -1,4 +1,4 @@
-"""Print the results of several runs of run_pos.py as a table of Markdown, the best run last.
+"""Print the results of several runs of run_pos.py as a Markdown table, the best run last.
 
     python examples/tagging_table.py outputs/frozen outputs/finetuned
 

@@ -451,6 +451,7 @@ def run_script(name, *arguments, code=0):
     return done.stdout if code == 0 else done.stderr
 
 
+@pytest.mark.program
 @pytest.mark.parametrize("dash", ["-", "_"])
 def test_scripts_take_options_with_dashes_and_underscores(tmp_path, dash):
     options, weights = write_model(tmp_path / "in_put", tiny_config())
@@ -478,6 +479,7 @@ def test_scripts_take_options_with_dashes_and_underscores(tmp_path, dash):
     assert names == {"model.hdf5", "options.json"}
 
 
+@pytest.mark.program
 def test_scripts_list_their_options_with_dashes():
     printed = run_script("convert_allennlp_to_hf.py", "--help")
     for option in ("--options-file", "--weight-file", "--softmax-weight-file", "--vocab-file"):

@@ -4,12 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
-needs_git = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git clone")
+# what does not belong to a source tree without git: what .gitignore says, and what a build adds
+IGNORED = (".*", "__pycache__", "build", "dist", "outputs", "*.egg-info", "PKG-INFO", "setup.cfg")
+NOT_IGNORED = (".gitignore", ".ci")
 # An editable install of the clone that runs the tests would hide what a build has lost.
 ALONE = """
 import site, sys
@@ -18,15 +19,33 @@ site.addsitedir({folder!r})
 """
 
 
-def copy_clone(folder: Path) -> Path:
-    """Copies what git knows or would add, and so no stale `build/`."""
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in names.rstrip("\0").split("\0"):
+def source_files(root: Path = ROOT, untracked: bool = True) -> list[str]:
+    """
+    The files that belong to a source tree. In a clone they are those that git knows and, if
+    `untracked`, would add; elsewhere, as in an unpacked source distribution, all but `IGNORED`.
+    """
+    if (root / ".git").exists():
+        command = ["git", "ls-files", "--cached", "-z"]
+        command += ["--others", "--exclude-standard"] if untracked else []
+        listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
         # a file that was deleted but not yet committed is still listed
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+        names = [name for name in listed.stdout.split("\0") if (root / name).is_file()]
+    else:
+        paths = [path.relative_to(root) for path in root.rglob("*") if path.is_file()]
+        names = [path.as_posix() for path in paths if not is_ignored(path)]
+    return sorted(names)
+
+
+def is_ignored(path: Path) -> bool:
+    parts = [part for part in path.parts if part not in NOT_IGNORED]
+    return any(fnmatch(part, pattern) for part in parts for pattern in IGNORED)
+
+
+def copy_clone(folder: Path) -> Path:
+    """Copies the files of this source tree, and so no stale `build/`."""
+    for name in source_files():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
     return folder
 
 

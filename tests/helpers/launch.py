@@ -1,6 +1,7 @@
 """Starts the training scripts as a user does, and kills them as a machine does."""
 
 import contextlib
+import importlib.util
 import os
 import random
 import socket
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import psutil
 import torch
@@ -46,6 +48,15 @@ def start(
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def load_script(name: str) -> ModuleType:
+    """A script of examples/ as a module, by its path: none of them is on Python's path."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, EXAMPLES / name)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def free_port() -> int:

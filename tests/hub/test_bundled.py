@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers.launch import EXAMPLES
+from helpers.launch import EXAMPLES, load_script
+from helpers.tiny import WIDTH, tiny_config
 from safetensors import safe_open
+from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -26,6 +28,7 @@ from typer.testing import CliRunner
 
 from elmo_hf import (
     ElmoEmbedder,
+    ElmoForPreTraining,
     ElmoForTokenClassification,
     ElmoModel,
     ElmoTagger,
@@ -232,6 +235,7 @@ def test_changed_weights_have_another_folder(cache, tmp_path, monkeypatch):
     assert len(found) == 3 == len(list(cache.iterdir()))
 
 
+@pytest.mark.program
 def test_several_processes_at_once(cache):
     # all wait for the same moment, so that all find nothing
     code = (
@@ -261,17 +265,20 @@ def test_several_processes_at_once(cache):
 
 def test_a_faster_process_is_no_error(cache, monkeypatch):
     """Another one finishes while this one writes, which chance alone would rarely show."""
-    new_folder, files = bundled.new_folder, bundled.tagger_files("upos")
+    new_file, files = bundled.new_file, bundled.tagger_files("upos")
 
-    def slow(folder, overwrite):
-        monkeypatch.setattr("elmo_hf.hub.bundled.new_folder", new_folder)
-        with new_folder(folder, overwrite) as building:
-            bundled.write_files(folder, files)
+    def slow(file):
+        monkeypatch.setattr("elmo_hf.hub.bundled.new_file", new_file)
+        with new_file(file) as building:
+            # temporary files are named after their process
+            with monkeypatch.context() as other:
+                other.setattr("os.getpid", lambda: -1)
+                bundled.write_files(file.parent, files)
             yield building
 
-    monkeypatch.setattr("elmo_hf.hub.bundled.new_folder", contextmanager(slow))
+    monkeypatch.setattr("elmo_hf.hub.bundled.new_file", contextmanager(slow))
     folder = Path(bundled_tagger())
-    assert bundled.holds(folder, files)
+    assert bundled.has_exactly(folder, files)
     assert [path.name for path in cache.iterdir()] == [folder.name]
 
 
@@ -285,14 +292,110 @@ def test_it_has_read():
     assert layer_0 == pytest.approx(4 / 9) and min(others) > 0.7
 
 
-def test_card_says_what_it_must():
-    card = (FOLDER / "README.md").read_text(encoding="utf-8")
-    facts = ("cc-by-sa", "WikiText-2", "EWT", "perplexity", "words", "hours", "run_pretrain.py")
-    for fact in facts:
-        assert fact.lower() in card.lower(), fact
+def read_card() -> str:
+    return " ".join((FOLDER / "README.md").read_text(encoding="utf-8").split())
+
+
+def test_card_names_licence_text_and_measures():
+    for fact in ("cc-by-sa-4.0", "WikiText-2", "UD English-EWT", "Perplexity", "run_pretrain.py"):
+        assert fact in read_card(), fact
+
+
+def test_sizes_on_the_card_are_those_of_the_files():
+    config, tagger = (
+        json.loads((FOLDER / name).read_text()) for name in ("config.json", "upos.json")
+    )
+    numbers = ["no", "one", "two", "three"]
+    widths = [width for width, _ in config["char_filters"]]
+    weights = load_file(FOLDER / "model.safetensors")
+    mebibytes = (FOLDER / "model.safetensors").stat().st_size / 2**20
+    for fact in (
+        f"{sum(count for _, count in config['char_filters'])} filters",
+        f"(widths {min(widths)} to {max(widths)})",
+        f"{numbers[config['num_highway_layers']]} highway",
+        f"{numbers[config['num_hidden_layers']]} biLSTM layers",
+        f"{config['cell_size']} cells, projected to {config['projection_size']}",
+        f"{sum(part.numel() for part in weights.values()) / 1e6:.1f} million weights",
+        f"({mebibytes:.1f} MiB)",
+        f"BiLSTM of 2 x {tagger['task_lstm_size']}",
+    ):
+        assert fact in read_card(), fact
+    # the tagger is on this biLM and says which tags it knows
+    shape = ("char_filters", "cell_size", "projection_size", "num_hidden_layers")
+    assert [tagger[name] for name in shape] == [config[name] for name in shape]
+    tags = list(tagger["id2label"].values())
+    card = " ".join(bundled.tagger_files("upos")["README.md"].decode().split())
+    assert f"{len(tags)} tags ({', '.join(sorted(tags))})" in card
+
+
+def test_words_on_the_card_are_those_of_its_epochs():
+    card = read_card()
+    wiki, web = (float(number) for number in re.findall(r"([\d.]+) million words[,)]", card)[:2])
+    [(epochs, total)] = re.findall(r"(\d+) epochs, ([\d.]+) million words", card)
+    # the web's text is read twice
+    assert int(epochs) * (wiki + 2 * web) == pytest.approx(float(total), rel=0.02)
+    assert f"--num_train_epochs {epochs}" in card
+
+
+def test_bilm_has_the_shape_that_the_script_trains():
     config = json.loads((FOLDER / "config.json").read_text())
-    shape = re.search(r"(\d+) cells, projected to (\d+)", card)
-    assert shape and [int(n) for n in shape.groups()] == [
-        config["cell_size"],
-        config["projection_size"],
-    ]
+    shape = json.loads((EXAMPLES / "bundled_model" / "shape.json").read_text())
+    assert shape.items() <= config.items()
+
+
+@pytest.fixture
+def pack(tmp_path, monkeypatch):
+    """The script that packs, with a folder of the test's own as the bundled model's."""
+    folder = tmp_path / "bundled_model"
+    folder.mkdir()
+    (folder / "README.md").write_text("---\nlicense: other\n---\n\n# A tiny model\n")
+    script = load_script("bundled_model/pack.py")
+    for module in (script, bundled):
+        monkeypatch.setattr(module, "FOLDER", folder)
+    return script
+
+
+def test_a_bilm_and_a_tagger_are_packed_into_one_folder(pack, cache, tmp_path):
+    source = ElmoForPreTraining(tiny_config(lm_vocab_size=7))
+    source.save_pretrained(tmp_path / "bilm")
+    pack.pack_bilm(tmp_path / "bilm")
+    assert bundled_tasks() == []
+    model, report = ElmoModel.from_pretrained(pack.FOLDER, output_loading_info=True)
+    assert not any(report.values()) and model.config.lm_vocab_size is None
+    assert ElmoTokenizer.from_pretrained(pack.FOLDER).max_characters_per_token == WIDTH
+    expected = source.elmo.state_dict()
+    for name, part in model.state_dict().items():
+        assert name.startswith("mixes") or torch.equal(part, expected[name].half().float())
+    # a tagger on what was packed, so that the biLM is shared to the bit
+    tagger = ElmoForTokenClassification.from_pretrained(
+        pack.FOLDER, id2label={0: "A", 1: "B"}, label2id={"A": 0, "B": 1}, task_lstm_size=6
+    )
+    tagger.save_pretrained(tmp_path / "tagger")
+    pack.pack_tagger(tmp_path / "tagger", "letters")
+    assert {path.name for path in pack.FOLDER.iterdir()} == {
+        "README.md",
+        "config.json",
+        "letters.json",
+        "letters.safetensors",
+        "model.safetensors",
+        "tokenizer_config.json",
+    }
+    assert bundled_tasks() == ["letters"]
+    for path in pack.FOLDER.glob("*.safetensors"):
+        assert path.stat().st_mode & 0o777 == 0o644
+        assert {part.dtype for part in load_file(path).values()} == {torch.float16}
+    again = ElmoForTokenClassification.from_pretrained(bundled_tagger("letters"))
+    assert again.config.id2label == {0: "A", 1: "B"}
+    assert {part.dtype for part in again.parameters()} == {torch.float32}
+    for name, part in tagger.state_dict().items():
+        assert torch.equal(again.state_dict()[name], part.half().float()), name
+
+
+def test_a_tagger_on_another_bilm_is_not_packed(pack, tmp_path):
+    ElmoModel(tiny_config()).save_pretrained(tmp_path / "bilm")
+    pack.pack_bilm(tmp_path / "bilm")
+    ElmoForTokenClassification(tiny_config()).save_pretrained(tmp_path / "tagger")
+    before = {path.name for path in pack.FOLDER.iterdir()}
+    with pytest.raises(ValueError, match="is not a tagger on the bundled biLM as it is: elmo"):
+        pack.pack_tagger(tmp_path / "tagger", "letters")
+    assert {path.name for path in pack.FOLDER.iterdir()} == before

@@ -165,6 +165,7 @@ print(json.dumps(found, default=float))
 """
 
 
+@pytest.mark.program
 def test_other_models_pipelines_do_not_change(tmp_path):
     """A tiny, random BERT in a fresh process, before and after `import elmo_hf`."""
     torch.manual_seed(0)

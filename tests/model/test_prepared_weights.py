@@ -156,6 +156,62 @@ def test_changed_weights_are_noticed(strong_model, way, change, sentences, name)
     close(after, plain, ROUNDING)
 
 
+# The first value is sampled, the other two are not.
+PLACES = {
+    "first": lambda size: 0,
+    "middle": lambda size: size // 2 + 1,
+    "last": lambda size: size - 1,
+}
+LINEARS = [
+    "token_encoder.highways.0.carry", "token_encoder.convolutions.1",
+    "layers.0.forward_cell.input_linear", "layers.1.forward_cell.recurrent_linear",
+    "layers.0.backward_cell.projection",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_one_value_that_autograd_sees_makes_a_copy_stale(place):
+    weight = nn.Parameter(torch.randn(100, 10))
+    copied = prepared_weights.WeightCopy(weight)
+    assert copied.matches(weight)
+    with torch.no_grad():
+        weight.view(-1)[PLACES[place](weight.numel())] += 1
+    assert not copied.matches(weight)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", LINEARS)
+def test_one_changed_value_is_noticed(strong_model, way, name, place):
+    batch = tokenize(SENTENCES)
+    strong_model.prepare_for_inference()
+    before = all_layers(strong_model, **batch)
+    weight = strong_model.get_submodule(name).weight
+    with torch.no_grad():
+        weight.view(-1)[PLACES[place](weight.numel())] += 5
+    plain = all_layers(copy.deepcopy(strong_model), **batch)
+    after = all_layers(strong_model, **batch)
+    assert not torch.allclose(before, after)
+    close(after, plain, ROUNDING)
+
+
+@pytest.mark.parametrize("name", LINEARS)
+def test_a_partial_write_to_data_needs_new_copies(strong_model, way, name):
+    """
+    As documented: a write through `.data` may go unnoticed, so `prepare_for_inference` must be
+    called again after it, and then the values are right.
+    """
+    batch = tokenize(SENTENCES)
+    before = all_layers(strong_model.prepare_for_inference(), **batch)
+    weight = strong_model.get_submodule(name).weight
+    weight.data.view(-1)[PLACES["middle"](weight.numel())] += 5
+    plain = all_layers(copy.deepcopy(strong_model), **batch)
+    strong_model.prepare_for_inference()
+    assert is_prepared(strong_model)
+    after = all_layers(strong_model, **batch)
+    assert not torch.allclose(before, after)
+    close(after, plain, ROUNDING)
+
+
 def test_training_again_drops_the_packed_weights(strong_model):
     strong_model.prepare_for_inference()
     assert is_prepared(strong_model)

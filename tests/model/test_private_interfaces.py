@@ -126,6 +126,13 @@ FOREIGN = (
     "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
 )
 def test_private_names_of_other_libraries_are_used_in_one_file_only(path):
+    """
+    What the syntax shows: private names in `from torch... import ...`, and private attributes
+    reached from a library's own name, as in `torch.ops.mkldnn._linear_pointwise`. It cannot see
+    what an object is: `weight._version` passes, and so do methods that a class of ours overrides
+    or calls on `self`, private keyword arguments, and names behind `getattr` or an alias. Those in
+    use are in `private_interfaces.py` too, by convention.
+    """
     if path.name == "private_interfaces.py":
         return
     overridden = {method for _, method in private.OVERRIDDEN}

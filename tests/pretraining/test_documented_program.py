@@ -43,6 +43,7 @@ def run(program: str, folder: Path) -> str:
     ).stdout
 
 
+@pytest.mark.program
 def test_it_trains_a_model_and_resumes(program, tmp_path):
     (tmp_path / "train.txt").write_text("the dog sees a cat .\nthe cat sees a bird .\n" * 200)
     (tmp_path / "test.txt").write_text("the bird sees a dog .\n" * 20)
@@ -60,6 +61,7 @@ def test_it_trains_a_model_and_resumes(program, tmp_path):
     assert (folder / "model.safetensors").read_bytes() == weights
 
 
+@pytest.mark.program
 def test_the_model_in_memory_is_the_saved_one(program, tmp_path):
     for file in ("train.txt", "test.txt"):
         (tmp_path / file).write_text("the dog sees the cat .\n" * 20)

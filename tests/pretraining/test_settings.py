@@ -107,6 +107,7 @@ def test_bad_settings_are_one_sentence(change, sentence):
         PretrainingSettings(**{"train_file": "t", "output_dir": Path("o")} | change)
 
 
+@pytest.mark.program
 def test_a_misspelt_option_is_refused(tmp_path):
     arguments = ["--train_file", "text.txt", "--output_dir", str(tmp_path / "out")]
     printed = run(SCRIPT, [*arguments, "--windowsize", "20"], code=2)
@@ -114,6 +115,7 @@ def test_a_misspelt_option_is_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.program
 def test_help_lists_every_option_and_its_default_under_headings():
     shown = run(SCRIPT, ["--help"])
     headings = ["text:", "model:", "training:"]

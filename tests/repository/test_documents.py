@@ -29,7 +29,7 @@ def snippets(page: Path, language: str) -> list[str]:
         "README",
         "docs/embedding",
         "docs/moving",
-        "docs/pretraining",
+        pytest.param("docs/pretraining", marks=pytest.mark.program),
         "docs/tagging",
         "elmo_hf/bundled_model/README",
     ],
@@ -54,10 +54,36 @@ def test_snippets_print_what_their_comments_say(name, tmp_path, monkeypatch, cap
     assert capsys.readouterr().out.splitlines() == promised and promised
 
 
+def without_snippets(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+
+
+def anchors(text: str) -> set[str]:
+    """The names that GitHub gives to a page's headings."""
+    found: list[str] = []
+    for heading in re.findall(r"^#+ +(.*?) *$", without_snippets(text), re.M):
+        # only the text of a link counts
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        found.append(re.sub(r"[^\w\- ]", "", plain).replace(" ", "-"))
+    # a heading that was there before gets a number
+    return {
+        f"{name}-{found[:place].count(name)}" if name in found[:place] else name
+        for place, name in enumerate(found)
+    }
+
+
+def test_anchors_are_named_as_on_github():
+    page = "# What's `new_in` 2.0?\n```bash\n# no\n```\n## [A - b](c.md)\n## One\n# One\n"
+    assert anchors(page) == {"whats-new_in-20", "a---b", "one", "one-1"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    for target in re.findall(r"\]\(([^):\s]+)\)", page.read_text(encoding="utf-8")):
+        file, _, anchor = target.partition("#")
+        place = page.parent / file if file else page
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place.read_text(encoding="utf-8")), target
 
 
 def commands(page: Path) -> list[str]:
@@ -73,15 +99,14 @@ def commands(page: Path) -> list[str]:
 
 @functools.cache
 def options_of(script: str) -> set[str]:
-    """The options of a script: those it names itself, or else what its `--help` tells."""
+    """The options of a script: those that its source names, or those that `--help` lists."""
     source = (ROOT / script).read_text(encoding="utf-8")
-    named = set(re.findall(r'add_argument\(\s*"(--[a-z_-]+)"', source))
-    # what this one needs is only there for `make test-ecosystem`
-    if named or "import gradio" in source:
+    named = set(re.findall(r'add_argument\(\s*"(--[a-z0-9_-]+)"', source))
+    if "parse_settings(" not in source:
         return named
     command = [sys.executable, ROOT / script, "--help"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return set(re.findall(r"--[a-z_-]+", printed))
+    return set(re.findall(r"--[a-z0-9_-]+", printed))
 
 
 @pytest.mark.program
@@ -100,7 +125,7 @@ def test_commands_in_the_pages_exist():
             for script, some in re.findall(r"((?:examples|benchmarks)/\S+\.py)([^|]*)", line):
                 assert (ROOT / script).exists(), line
                 known = options_of(script)
-                assert set(re.findall(r"(?<!\S)--[a-z_-]+", some)) <= known, line
+                assert set(re.findall(r"(?<!\S)--[a-z0-9_-]+", some)) <= known, line
                 seen += 1
     assert seen > 60
     makefile = (ROOT / "Makefile").read_text()
@@ -108,6 +133,38 @@ def test_commands_in_the_pages_exist():
     assert set(re.findall(r"elmo-hf ([a-z][a-z-]*)", text)) <= set(command.commands)
     for target in re.findall(r"[`$] ?make\s([a-z-]+)", text):
         assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+# options of accelerate's launcher and of AllenNLP's program that the pages mention
+OTHERS = {
+    "--all",
+    "--average",
+    "--machine_rank",
+    "--main_process_ip",
+    "--multi_gpu",
+    "--num_machines",
+    "--num_processes",
+    "--rdzv_backend",
+    "--top",
+}
+
+
+@pytest.mark.program
+def test_options_in_the_sentences_of_pages_exist():
+    """Those in backticks, of whichever command or script they are."""
+    known = {"--help", *OTHERS}
+    for command in typer.main.get_command(app).commands.values():
+        known |= {option for parameter in command.params for option in parameter.opts}
+    for folder in ("examples", "benchmarks"):
+        for script in (ROOT / folder).rglob("*.py"):
+            known |= options_of(script.relative_to(ROOT).as_posix())
+    seen = set()
+    for page in PAGES:
+        for code in re.findall(r"`([^`]+)`", without_snippets(page.read_text(encoding="utf-8"))):
+            named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9_-]*", code))
+            assert named <= known, (page, code)
+            seen |= named
+    assert seen > OTHERS and len(seen) > 30
 
 
 def run_example(name: str, *arguments) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.distribution import build, copy_clone, environment, install, needs_git
+from helpers.distribution import build, copy_clone, environment, install
 
-pytestmark = [pytest.mark.program, needs_git]
+pytestmark = pytest.mark.program
 
 PYTHON = sys.executable
 LAUNCH = [PYTHON, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1"]

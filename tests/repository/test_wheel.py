@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.distribution import ROOT, build, copy_clone, environment, install, needs_git
+from helpers.distribution import ROOT, build, copy_clone, environment, install, source_files
 from helpers.tiny import tiny_config, write_model
 
-pytestmark = [pytest.mark.program, needs_git]
+pytestmark = pytest.mark.program
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,14 @@ def test_descriptions_are_fit_for_an_index(built):
     command = [sys.executable, "-m", "twine", "check", "--strict", *built]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.count("PASSED") == 2, done.stdout + done.stderr
+
+
+def test_a_tree_without_git_has_the_same_source_files(tmp_path):
+    copy_clone(tmp_path)
+    for name in ("build/lib/x.py", "tests/__pycache__/x.pyc", ".cache/x", "outputs/x", "PKG-INFO"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert source_files(tmp_path) == source_files()
 
 
 def test_wheel_holds_the_conversion_inside_the_package(built):
@@ -59,10 +67,9 @@ def test_wheel_holds_every_file_of_the_package_once(built):
 def test_source_distribution_holds_what_its_tests_need(built):
     with tarfile.open(built[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
-    tracked = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
-    assert {"README.md", "LICENSE", "conversion/README.md"} <= tracked
-    assert tracked <= names
+    expected = set(source_files(untracked=False))
+    assert {"README.md", "LICENSE", "conversion/README.md"} <= expected
+    assert expected <= names
     assert not {name for name in names if "__pycache__" in name or name.startswith("build")}
 
 

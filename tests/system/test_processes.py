@@ -49,6 +49,7 @@ def share(rank: int, port: int, results) -> None:
     results.put((rank, found))
 
 
+@pytest.mark.program
 def test_what_the_first_finds_reaches_all():
     context = multiprocessing.get_context("spawn")
     results, port = context.Queue(), free_port()

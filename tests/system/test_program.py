@@ -33,6 +33,7 @@ def test_a_program_that_succeeds_prints_what_it_prints(capsys):
     assert capsys.readouterr() == ("done\n", "")
 
 
+@pytest.mark.program
 def test_a_reader_that_leaves_is_no_error():
     code = (
         "from elmo_hf.system.program import run_program\n"

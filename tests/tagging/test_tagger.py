@@ -57,6 +57,7 @@ def test_a_bilm_is_not_a_tagger(tmp_path):
         ElmoTagger(str(tmp_path))
 
 
+@pytest.mark.program
 def test_tagging_needs_no_extras_and_training_names_its_own():
     command = [sys.executable, "-c", WITHOUT_EXTRAS]
     done = subprocess.run(command, capture_output=True, text=True)

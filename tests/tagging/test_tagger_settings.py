@@ -129,6 +129,7 @@ def test_combinations_that_make_no_sense(kind, values, sentence):
         kind(**values)
 
 
+@pytest.mark.program
 def test_script_shows_every_option_and_ends_with_one_sentence(tmp_path):
     text = " ".join(run(SCRIPT, ["--help"]).split())
     shown = set(re.findall(r"--([a-z0-9_]+)", text))

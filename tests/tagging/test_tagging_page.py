@@ -31,6 +31,7 @@ def test_program_is_short_and_uses_public_names(code):
         assert set(names.split(", ")) <= set(importlib.import_module(module).__all__), module
 
 
+@pytest.mark.program
 def test_program_trains_a_tagger_and_tags(code, tmp_path):
     torch.manual_seed(0)
     ElmoModel(tiny_config()).save_pretrained(tmp_path / "my-elmo")
