@@ -57,11 +57,11 @@ def convert(
     overwrite: Overwrite = False,
 ) -> None:
     """
-    Convert AllenNLP or bilm-tf weights to a Hugging Face folder, after checking them against a
-    numpy implementation.
+    Convert AllenNLP or bilm-tf weights to a Hugging Face folder.
 
-    With a softmax, found or named, the folder holds an `ElmoForPreTraining`, which loads as an
-    `ElmoModel` too; without one it holds an `ElmoModel`.
+    They are checked against a numpy implementation first. With a softmax, found or named, the
+    folder holds an `ElmoForPreTraining`, which loads as an `ElmoModel` too; without one it holds an
+    `ElmoModel`.
     """
     refuse_existing_folder(output_dir, overwrite)
     with open_source(

@@ -19,8 +19,9 @@ def export_onnx(
     overwrite: Overwrite = False,
 ) -> None:
     """
-    Export a model, with its head if it has one, to ONNX, and check the file in onnxruntime before
-    it is saved.
+    Export a model, with its head if it has one, to ONNX.
+
+    The file is checked in onnxruntime before it is saved.
     """
     from elmo_hf.export.onnx import write_model
 
