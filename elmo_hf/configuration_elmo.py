@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import Any
 
 from huggingface_hub.dataclasses import strict
+from huggingface_hub.errors import StrictDataclassError
 from transformers.configuration_utils import PreTrainedConfig
 
 from .characters import BEGIN_SENTENCE, DEFAULT_WIDTH, END_SENTENCE, NO_WORD, VOCAB_SIZE
@@ -155,7 +156,14 @@ class ElmoConfig(PreTrainedConfig):
         kind = config_dict.get("model_type", cls.model_type)
         if kind != cls.model_type:
             raise ValueError(f"This is the configuration of a model of type {kind!r}, not of ELMo.")
-        return super().from_dict({"format_version": 1, **config_dict}, **kwargs)
+        try:
+            found = super().from_dict({"format_version": 1, **config_dict}, **kwargs)
+            # what `from_pretrained` is asked to change is only set, and must be checked as well
+            (found[0] if isinstance(found, tuple) else found).validate()
+        except StrictDataclassError as error:
+            # the cause is the sentence that names the value
+            raise ValueError(str(error.__cause__ or error)) from error
+        return found
 
     def validate_format(self):
         if self.format_version > FORMAT_VERSION:

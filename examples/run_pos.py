@@ -80,8 +80,8 @@ def main() -> None:
         evaluations = {split: evaluator(model, split) for split in held_out}
         if accelerator.is_main_process:
             results = write_results(folder, splits, progress, evaluations)
-            base = Path(find_model(head.model_name_or_path)).name
-            text = source if isinstance(source, str) else source["train"].name
+            base = find_model(head.model_name_or_path)
+            text = source if isinstance(source, str) else str(source["train"])
             write_card(folder, model, results, base, text, len(splits["train"]), hub.license)
             page = write_report(folder, model, splits, progress.history, evaluations)
             for split, evaluation in evaluations.items():

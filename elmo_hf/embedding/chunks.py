@@ -2,9 +2,12 @@
 """Chunks of lines with their vectors, each a file of its own until the whole is put together."""
 
 import json
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -58,15 +61,39 @@ class Chunk(NamedTuple):
 
     @classmethod
     def load(cls, path: Path) -> "Chunk":
-        with np.load(path) as saved:
+        with open_chunk(path) as saved:
             arrays = dict(saved)
-        return cls(**arrays | {"sentences": json.loads(arrays["sentences"].tobytes())})
+            return cls(**arrays | {"sentences": json.loads(arrays["sentences"].tobytes())})
 
     def arrays(self, pooling: str) -> Iterator[np.ndarray]:
         """One array per sentence, as the embedder makes it: layers first, no words if pooled."""
         for part in np.split(self.values, np.cumsum(self.lengths)[:-1]):
             array = part if part.ndim == 2 else part.swapaxes(0, 1)
             yield array if pooling == "none" else array[..., 0, :]
+
+
+# what numpy, zip and JSON raise for a file that was changed
+UNREADABLE = (EOFError, KeyError, OSError, TypeError, ValueError, BadZipFile, zlib.error)
+
+
+class DamagedChunkError(ValueError):
+    """A chunk cannot be read; made anew, it can."""
+
+    def __init__(self, path: Path):
+        super().__init__(f"The chunk {path.name} is damaged.")
+        self.path = path
+
+
+@contextmanager
+def open_chunk(path: Path) -> Iterator[Any]:
+    """The arrays of a chunk by name. Each has a checksum, which is compared when it is read."""
+    with path.open("rb") as file:
+        try:
+            # opened here, because numpy leaves a damaged file open
+            with np.load(file) as saved:
+                yield saved
+        except UNREADABLE as error:
+            raise DamagedChunkError(path) from error
 
 
 class ChunkFiles:
@@ -83,13 +110,14 @@ class ChunkFiles:
     def lengths(self) -> Iterator[np.ndarray]:
         """Each chunk's numbers of vectors per sentence, without reading the vectors."""
         for path in tqdm(self.paths, desc="counting", unit="chunk", leave=False):
-            with np.load(path) as saved:
-                yield saved["lengths"]
+            with open_chunk(path) as saved:
+                lengths = saved["lengths"]
+            yield lengths
 
     def sentences(self) -> Iterator[list[tuple[int, str]]]:
         """Each chunk's sentences with the numbers of their lines, without reading the vectors."""
         for path in self.paths:
-            with np.load(path) as saved:
+            with open_chunk(path) as saved:
                 texts = json.loads(saved["sentences"].tobytes())
                 numbers = saved["numbers"].tolist()
             yield list(zip(numbers, texts, strict=True))

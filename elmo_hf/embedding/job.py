@@ -12,16 +12,20 @@ import json
 import os
 import shutil
 import time
-import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from tqdm.auto import tqdm
 
-from elmo_hf.embedding.chunks import CHUNK, Chunk, ChunkFiles, split_into_chunks
+from elmo_hf.embedding.chunks import (
+    CHUNK,
+    Chunk,
+    ChunkFiles,
+    DamagedChunkError,
+    split_into_chunks,
+)
 from elmo_hf.embedding.fingerprint import add_weights
 from elmo_hf.embedding.formats import find_format
 from elmo_hf.embedding.sentence_embedder import SentenceEmbedder, SentenceTooLongError
@@ -172,10 +176,10 @@ class EmbeddingJob:
     def is_done(self, path: Path) -> bool:
         """A chunk is not done if it is damaged, or lacks a long line that must not be skipped."""
         try:
-            with path.open("rb") as file, np.load(file) as saved:
-                return self.on_error == "skip" or not len(saved["left_empty"])
-        except (FileNotFoundError, EOFError, ValueError, zipfile.BadZipFile):
+            chunk = Chunk.load(path)
+        except (FileNotFoundError, DamagedChunkError):
             return False
+        return self.on_error == "skip" or not len(chunk.left_empty)
 
     def path_of(self, number: int, lines: list[Line]) -> Path:
         """The name holds a hash of the lines, so that changed text never meets an old chunk."""
@@ -204,7 +208,7 @@ class EmbeddingJob:
             old.unlink(missing_ok=True)
         with explain_failure(self.output.absolute().parent, self.explain):
             self.check_room(paths)
-            self.format.write(self.whole, ChunkFiles(paths), self.pooling)
+            self.write_whole(paths)
             # files beside the output first: once the output is there, everything is
             for file in set(self.folder.glob("whole*")) - {self.whole}:
                 name = file.name.replace("whole", self.output.stem)
@@ -212,6 +216,14 @@ class EmbeddingJob:
             self.done.write_text(names_of(paths))
             os.replace(self.whole, self.output)
         self.clean()
+
+    def write_whole(self, paths: list[Path]) -> None:
+        try:
+            self.format.write(self.whole, ChunkFiles(paths), self.pooling)
+        except DamagedChunkError as error:
+            # it was whole when this run began, or it would have been made anew
+            error.path.unlink()
+            raise OSError(f"the chunk {error.path.name} was damaged and is deleted") from error
 
     def check_room(self, paths: list[Path]) -> None:
         """Before writing, because the library of hdf5 crashes on a full disk."""

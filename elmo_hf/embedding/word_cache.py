@@ -2,6 +2,7 @@
 """Word vectors of the token encoder that are kept, because frequent words come again."""
 
 from collections.abc import Sequence
+from threading import RLock
 
 import torch
 
@@ -22,11 +23,21 @@ class WordCache:
     """
 
     def __init__(self, model: ElmoModel, tokenizer: ElmoTokenizer, size: int = CACHE_SIZE):
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.size = model, tokenizer, size
         self.capacity = max(1, size // (4 * model.config.projection_size))
+        # one embedder may serve several threads
+        self.lock = RLock()
         self.clear()
 
+    def __reduce__(self):
+        # a copy in another process starts empty
+        return WordCache, (self.model, self.tokenizer, self.size)
+
     def clear(self) -> None:
+        with self.lock:
+            self._clear()
+
+    def _clear(self) -> None:
         self.seen = WeightCopy(*self.model.token_encoder.parameters())
         self.numbers: dict[str, int] = {}
         width = self.model.config.max_characters_per_token
@@ -43,6 +54,10 @@ class WordCache:
         Vectors, (rows, projection_size), and for each word, then `<S>` and `</S>`, the number of
         its row.
         """
+        with self.lock:
+            return self._look_up(words)
+
+    def _look_up(self, words: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         if not self.seen.matches(*self.model.token_encoder.parameters()):
             self.clear()
         new = [word for word in dict.fromkeys(words) if word not in self.numbers]

@@ -145,8 +145,9 @@ class Pretraining:
         self.words_per_step = words_per_step * self.corpus.num_words / self.corpus.num_predictions
         self.progress = Progress(accelerator, streams)
         self.average = WeightAverage(model, self.recipe.averaged_part)
-        accelerator.register_for_checkpointing(self.progress, self.average)
-        self.checkpoints = Checkpoints(accelerator, settings.output_dir)
+        self.checkpoints = Checkpoints(
+            accelerator, settings.output_dir, self.progress, self.average
+        )
         # losses since the last report
         self.recent: list[torch.Tensor] = []
 

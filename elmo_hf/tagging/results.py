@@ -44,6 +44,11 @@ def write_predictions(path: Path, dataset: Dataset, tags: list[list[str]]) -> No
             file.write(format_sentence(row["tokens"], guesses, notes))
 
 
+def public_name(name: str) -> str:
+    """A name for a card, which may be published: of a local path only the last part."""
+    return Path(name).resolve().name if Path(name).exists() else name
+
+
 def write_card(
     folder: Path,
     model: ElmoForTokenClassification,
@@ -57,6 +62,6 @@ def write_card(
     Writes the model card, README.md. `base` names the biLM, and `data` the training text;
     `sentences` is the number of training sentences.
     """
-    title = folder.resolve().name
+    title, base, data = folder.resolve().name, public_name(base), public_name(data)
     card = tagger_card(model, title, base, data, sentences, results, results["goal"], licence)
     (folder / "README.md").write_text(card, encoding="utf-8")

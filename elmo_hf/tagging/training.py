@@ -75,8 +75,7 @@ def train_tagger(
     prepared, optimizer = accelerator.prepare(model, make_optimizer(model, settings))
     learner = Learner(accelerator, prepared, optimizer, batches, settings)
     progress = Progress()
-    accelerator.register_for_checkpointing(progress)
-    checkpoints = Checkpoints(accelerator, settings.output_dir)
+    checkpoints = Checkpoints(accelerator, settings.output_dir, progress)
     checkpoints.resume()
     while not progress.is_over(settings):
         steps = train_epoch(learner, progress, checkpoints)

@@ -4,36 +4,75 @@
 import os
 import re
 import shutil
+import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
+import torch
 from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
+from tqdm.auto import tqdm
 
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
+from elmo_hf.system.checksums import find_damage, write_checksums
 from elmo_hf.system.failures import explain_failure
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # How many checkpoints are kept.
 KEPT = 2
+STATES = "states.pt"
+
+
+class Stateful(Protocol):
+    """Has a state of numbers, texts, lists, dictionaries and tensors."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None: ...
 
 
 class Checkpoints:
     """
     The last two states of a run, as folders `checkpoint-STEP`.
 
-    A state holds everything that accelerate has prepared, everything that was registered with
-    `register_for_checkpointing`, and the random generators of every process.
+    A state holds everything that accelerate has prepared, the random generators of every process,
+    and the `states` of further objects. These are not registered with accelerate, which would
+    unpickle them: loading a checkpoint of a stranger must not run code.
     """
 
-    def __init__(self, accelerator: Accelerator, folder: Path):
-        self.accelerator, self.folder = accelerator, folder
+    def __init__(self, accelerator: Accelerator, folder: Path, *states: Stateful):
+        self.accelerator, self.folder, self.states = accelerator, folder, states
 
     def resume(self) -> bool:
-        """Loads the last state, if there is one."""
-        last = all_checkpoints(self.folder)[-1:]
-        for path in last:
-            self.accelerator.load_state(str(path))
-        return bool(last)
+        """Loads the newest state that is not damaged, if there is one."""
+        found = [self.newest_whole() if self.accelerator.is_main_process else None]
+        [name] = broadcast_object_list(found)
+        if name is None:
+            return False
+        path = self.folder / name
+        self.accelerator.load_state(str(path))
+        saved = torch.load(path / STATES, map_location="cpu", weights_only=True)
+        for one, state in zip(self.states, saved, strict=True):
+            one.load_state_dict(state)
+        return True
+
+    def newest_whole(self) -> str | None:
+        """The name of the newest checkpoint that is not damaged; damaged ones are moved aside."""
+        for path in reversed(all_checkpoints(self.folder)):
+            damage = find_damage(path)
+            if damage is None:
+                return path.name
+            aside = path.with_name(f"damaged-{path.name}")
+            shutil.rmtree(aside, ignore_errors=True)
+            path.rename(aside)
+            tqdm.write(
+                f"{path.name} cannot be used ({damage}) and is now {aside.name}; resuming from an "
+                "older checkpoint, or from the beginning if there is none.",
+                file=sys.stderr,
+            )
+        return None
 
     def save(self, step: int) -> None:
         """Saves the state of this step, and only then removes an old one."""
@@ -43,17 +82,32 @@ class Checkpoints:
         main = self.accelerator.is_main_process
         if final.exists():
             return
+        # Every process takes part: a state may be gathered from all of them.
+        states = [plain_values(one.state_dict()) for one in self.states]
         if main:
             shutil.rmtree(building, ignore_errors=True)
         self.accelerator.wait_for_everyone()
         with report_failure(f"The checkpoint of step {step}", self.folder, building):
             self.accelerator.save_state(str(building))
+            if main:
+                torch.save(states, building / STATES)
         self.accelerator.wait_for_everyone()
         if main:
+            with report_failure(f"The checkpoint of step {step}", self.folder, building):
+                write_checksums(building)
             building.rename(final)
             for old in all_checkpoints(self.folder)[:-KEPT]:
                 shutil.rmtree(old)
         self.accelerator.wait_for_everyone()
+
+
+def plain_values(state: Any) -> Any:
+    """A state without numbers of numpy, which can only be unpickled."""
+    if isinstance(state, dict):
+        return {name: plain_values(value) for name, value in state.items()}
+    if isinstance(state, (list, tuple)):
+        return [plain_values(value) for value in state]
+    return state.item() if isinstance(state, np.generic) else state
 
 
 def all_checkpoints(folder: Path) -> list[Path]:

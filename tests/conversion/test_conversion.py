@@ -1,4 +1,6 @@
+import contextlib
 import json
+import random
 import subprocess
 import sys
 import zipfile
@@ -494,3 +496,68 @@ def test_missing_h5py_is_reported_with_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r"requires h5py: pip install 'elmo_hf\[conversion\]'"):
         convert(options_file=options, weight_file=weights, output_dir=tmp_path / "elmo")
+
+
+def write_odd(path, kind: str) -> None:
+    """Replaces one dataset of a weights file by one that no honest file has."""
+    with h5py.File(path, "r+") as file:
+        array = file["CNN_proj/b_proj"][()]
+        del file["CNN_proj/b_proj"]
+        if kind == "external":
+            secret = path.parent / "secret"
+            secret.write_bytes(array.tobytes())
+            storage = [(str(secret), 0, h5py.h5f.UNLIMITED)]
+            file.create_dataset("CNN_proj/b_proj", array.shape, array.dtype, external=storage)
+        elif kind == "virtual":
+            layout = h5py.VirtualLayout(array.shape, array.dtype)
+            layout[:] = h5py.VirtualSource(path.parent / "missing.hdf5", "x", array.shape)
+            file.create_virtual_dataset("CNN_proj/b_proj", layout)
+        elif kind == "external-link":
+            elsewhere = path.parents[1] / "other.hdf5"
+            with h5py.File(elsewhere, "w") as other:
+                other["x"] = array
+            file["CNN_proj/b_proj"] = h5py.ExternalLink(str(elsewhere), "x")
+        elif kind == "scalar":
+            file["CNN_proj/b_proj"] = np.float32(1)
+        elif kind == "empty":
+            file["CNN_proj/b_proj"] = h5py.Empty("f4")
+        elif kind == "strings":
+            file["CNN_proj/b_proj"] = ["text"]
+        elif kind == "huge":
+            file.create_dataset("CNN_proj/b_proj", (1 << 40,), "f4", chunks=(1 << 20,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("external", "takes its values from other files"),
+        ("virtual", "takes its values from other files"),
+        ("external-link", "lack the datasets CNN_proj/b_proj"),
+        ("scalar", "holds no array of numbers"),
+        ("empty", "holds no array of numbers"),
+        ("strings", "holds object, not floating-point numbers"),
+        ("huge", "claims 4,398,046,511,104 bytes, but the file has only"),
+    ],
+)
+def test_a_file_gives_its_own_numbers_only(tmp_path, kind, message):
+    """Neither another file's content nor zeros in the place of a missing one become weights."""
+    options, weights = write_model(tmp_path / "source", tiny_config())
+    write_odd(weights, kind)
+    with pytest.raises(ValueError, match=message):
+        convert(str(tmp_path / "source"), output_dir=tmp_path / "elmo")
+    assert not (tmp_path / "elmo").exists()
+
+
+def test_damaged_weights_are_one_sentence(tmp_path):
+    """Whatever h5py raises. A file in which only numbers have changed may still be converted."""
+    options, weights = write_model(tmp_path / "source", tiny_config())
+    content = weights.read_bytes()
+    draw = random.Random(0)
+    for number in range(60):
+        damaged = bytearray(content)
+        for _ in range(draw.choice([1, 8, 64])):
+            damaged[draw.randrange(len(damaged) // 3)] = draw.randrange(256)
+        weights.write_bytes(damaged[: draw.choice([len(damaged), len(damaged) // 2])])
+        folder = tmp_path / f"elmo-{number}"
+        with contextlib.suppress(ValueError, OSError):
+            convert(str(tmp_path / "source"), output_dir=folder)

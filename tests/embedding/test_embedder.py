@@ -1,5 +1,10 @@
 """Vectors of sentences are the model's own, whatever is batched, cached or short of memory."""
 
+import copy
+import pickle
+import random
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -242,3 +247,24 @@ def test_a_model_made_in_inference_mode_serves():
         model = ElmoModel(tiny_config()).eval()
     [found] = ElmoEmbedder(model).embed(SENTENCES[:1])
     np.testing.assert_allclose(found, alone(model, SENTENCES[0])[0], atol=1e-6)
+
+
+def test_threads_may_share_an_embedder(embedder):
+    """Each call's own words, some of them common to all, in sixteen threads at once."""
+    draw = random.Random(0)
+    words = [f"word{number}" for number in range(200)]
+    batches = [[draw.choices(words, k=draw.randint(1, 9)) for _ in range(3)] for _ in range(240)]
+    expected = [embedder.embed(batch) for batch in batches]
+    embedder.forget_words()
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(embedder.embed, batches))
+    for one, other in zip(found, expected, strict=True):
+        for array, truth in zip(one, other, strict=True):
+            np.testing.assert_allclose(array, truth, rtol=0, atol=1e-6 * np.abs(truth).max())
+
+
+def test_a_copied_embedder_works(embedder):
+    sentence = ["Dogs", "bark", "."]
+    expected = embedder.embed_sentence(sentence)
+    for again in (copy.deepcopy(embedder), pickle.loads(pickle.dumps(embedder))):
+        np.testing.assert_allclose(again.embed_sentence(sentence), expected, rtol=1e-5, atol=1e-6)

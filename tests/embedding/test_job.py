@@ -192,6 +192,33 @@ def test_a_damaged_chunk_is_made_anew(embedder, tmp_path, size):
     assert job.embed_chunks(source_of(SENTENCES)) == [chunk] and chunk.read_bytes() == whole
 
 
+def test_any_damage_of_a_chunk_is_noticed(embedder, tmp_path):
+    """Flipped bits and zeroed blocks, wherever they are in the file."""
+    job = EmbeddingJob(embedder, tmp_path / "out.npy")
+    [chunk] = job.embed_chunks(source_of(SENTENCES))
+    whole, draw = chunk.read_bytes(), random.Random(0)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        place = draw.randrange(len(whole))
+        for at in range(place, min(place + draw.choice([1, 64]), len(whole))):
+            damaged[at] ^= 1 + draw.randrange(255)
+        chunk.write_bytes(damaged)
+        job.embed_chunks(source_of(SENTENCES))
+        [again], [expected] = [Chunk.load(chunk)], [job.embed_chunk([*source_of(SENTENCES).lines])]
+        assert np.array_equal(again.values, expected.values)
+        assert again.sentences == expected.sentences
+
+
+def test_a_chunk_that_is_damaged_at_the_end_is_made_anew(embedder, tmp_path):
+    job = EmbeddingJob(embedder, tmp_path / "out.npy")
+    [chunk] = job.embed_chunks(source_of(SENTENCES))
+    chunk.write_bytes(chunk.read_bytes()[:500])
+    with pytest.raises(OSError, match="was damaged and is deleted.*the same command resumes"):
+        job.assemble([chunk])
+    job.write(source_of(SENTENCES))
+    assert len(np.load(tmp_path / "out.npy")) == sum(map(len, SENTENCES))
+
+
 def test_chunks_that_never_come_are_reported(embedder, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK", 2)
     monkeypatch.setattr(job_module, "PATIENCE", 0)

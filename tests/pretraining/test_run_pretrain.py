@@ -118,9 +118,8 @@ def test_killed_runs_end_with_the_same_weights(data, trained, tmp_path, processe
 
 
 def losses(folder: Path) -> list[float]:
-    state = torch.load(
-        max(folder.glob("checkpoint-*")) / "custom_checkpoint_0.pkl", weights_only=True
-    )
+    newest = max(folder.glob("checkpoint-*"))
+    state, _ = torch.load(newest / "states.pt", weights_only=True)
     return [
         entry["train_loss_sampled"] for entry in state["history"] if "train_loss_sampled" in entry
     ]

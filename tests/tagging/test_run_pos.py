@@ -116,8 +116,8 @@ def test_two_processes_and_two_machines_follow_one(bilm, tmp_path):
         run(SCRIPT, arguments, processes, machines)
 
     def losses(name: str) -> list[float]:
-        state = tmp_path / name / "checkpoint-50" / "custom_checkpoint_0.pkl"
-        return torch.load(state)["losses"]
+        [state] = torch.load(tmp_path / name / "checkpoint-50" / "states.pt", weights_only=True)
+        return state["losses"]
 
     assert len(losses("one")) == 50 and losses("one")[-1] < losses("one")[0]
     for name in ("processes", "machines"):
@@ -157,6 +157,21 @@ def test_names_are_counted_as_spans(bilm, tmp_path):
     assert figures["goal"] == "f1" and "validation_baseline_f1" in figures
     printed = run("tagging_table.py", [tmp_path / "out"])
     assert f"{100 * figures['validation_f1']:.2f}" in printed
+
+
+def test_no_local_path_is_in_the_card(bilm, tmp_path):
+    """It may be published."""
+    private = tmp_path / "private" / "corpus"
+    rows = [{"tokens": ["a", "b"], "tags": ["X", "Y"]}] * 4
+    for split in ("train", "validation"):
+        private.mkdir(parents=True, exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (private / f"{split}.jsonl").write_text(lines)
+    arguments = ["--model_name_or_path", bilm, "--output_dir", tmp_path / "out"]
+    arguments += ["--dataset_name", private, "--num_train_epochs", 1]
+    run(SCRIPT, arguments)
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "corpus" in card and str(tmp_path) not in card
 
 
 @pytest.mark.parametrize(

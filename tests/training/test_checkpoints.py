@@ -1,8 +1,12 @@
 """What a run saves is there whole or not at all, and a failure is one sentence."""
 
+import contextlib
+import os
+import pickle
 import shutil
 from collections import namedtuple
 
+import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
@@ -10,6 +14,7 @@ from helpers.tiny import tiny_config
 from safetensors import SafetensorError
 
 from elmo_hf import ElmoModel, ElmoTokenizer
+from elmo_hf.system.checksums import write_checksums
 from elmo_hf.training import Checkpoints, newest_trainer_checkpoint, save_model
 
 
@@ -31,8 +36,7 @@ def run(tmp_path):
     """Checkpoints of a counter, and the counter."""
     accelerator = Accelerator(cpu=True, project_dir=tmp_path)
     counter = Counter()
-    accelerator.register_for_checkpointing(counter)
-    yield Checkpoints(accelerator, tmp_path), counter
+    yield Checkpoints(accelerator, tmp_path, counter), counter
     accelerator.free_memory()
 
 
@@ -103,3 +107,64 @@ def test_newest_whole_checkpoint_of_a_trainer(tmp_path):
     for step in (9, 10):
         (tmp_path / f"checkpoint-{step}" / "trainer_state.json").touch()
     assert newest_trainer_checkpoint(str(tmp_path)) == str(tmp_path / "checkpoint-10")
+
+
+class Exploit:
+    """Runs code when it is unpickled."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.mark),)
+
+
+@pytest.mark.parametrize("name", ["states.pt", "custom_checkpoint_0.pkl", "random_states_0.pkl"])
+@pytest.mark.parametrize("how", ["pickle", "torch"])
+def test_a_strangers_checkpoint_runs_no_code(run, tmp_path, name, how):
+    checkpoints, _ = run
+    checkpoints.save(1)
+    folder, mark = tmp_path / "checkpoint-1", tmp_path / "executed"
+    with (folder / name).open("wb") as file:
+        (pickle.dump if how == "pickle" else torch.save)(Exploit(mark), file)
+    # whoever can put a file there can put its checksum there, too
+    write_checksums(folder)
+    with contextlib.suppress(Exception):
+        checkpoints.resume()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "deleted", "added"])
+@pytest.mark.parametrize("name", ["states.pt", "random_states_0.pkl", "checksums.json"])
+def test_a_damaged_checkpoint_gives_way_to_the_older_one(run, tmp_path, capsys, name, damage):
+    checkpoints, counter = run
+    for step in (1, 2):
+        counter.count = step
+        checkpoints.save(step)
+    file = tmp_path / "checkpoint-2" / name
+    content = file.read_bytes()
+    if damage == "truncated":
+        file.write_bytes(content[: len(content) // 2])
+    elif damage == "flipped":
+        place = len(content) // 2
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    elif damage == "deleted":
+        file.unlink()
+    else:
+        (tmp_path / "checkpoint-2" / "more").write_text("from elsewhere")
+    assert checkpoints.resume() and counter.count == 1
+    assert "checkpoint-2 cannot be used" in capsys.readouterr().err
+    # the step is saved anew, and what was damaged can still be looked at
+    counter.count = 2
+    checkpoints.save(2)
+    counter.count = 0
+    assert checkpoints.resume() and counter.count == 2
+    assert (tmp_path / "damaged-checkpoint-2").is_dir()
+
+
+def test_numbers_of_numpy_are_saved_as_numbers(run):
+    checkpoints, counter = run
+    counter.figures = {"f1": np.float64(0.5), "list": [np.int64(3), (1, 2)]}
+    checkpoints.save(1)
+    counter.figures = None
+    assert checkpoints.resume() and counter.figures == {"f1": 0.5, "list": [3, [1, 2]]}

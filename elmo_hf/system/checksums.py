@@ -1,0 +1,50 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""Checksums of a folder's files, so that damage is found before anything is loaded.
+
+They protect against disks and interruptions, not against people: who can change a file can change
+its checksum.
+"""
+
+import json
+import zlib
+from pathlib import Path
+
+NAME = "checksums.json"
+# bytes that are read at a time
+BLOCK = 1 << 20
+
+
+def write_checksums(folder: Path) -> None:
+    """Writes the checksums of all files of a folder into it."""
+    sums = {name: checksum(folder / name) for name in files_of(folder)}
+    text = json.dumps(sums, indent=1) + "\n"
+    (folder / NAME).write_text(text, encoding="utf-8")
+
+
+def find_damage(folder: Path) -> str | None:
+    """What is wrong with a folder, to be part of a sentence; None if nothing is."""
+    try:
+        sums = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        names = set(sums)
+    except (OSError, ValueError, TypeError):
+        return f"{NAME} is missing or damaged"
+    for name in sorted(names ^ files_of(folder)):
+        return f"{name} is missing" if name in names else f"{name} does not belong to it"
+    for name in sorted(names):
+        if checksum(folder / name) != sums[name]:
+            return f"{name} is damaged"
+    return None
+
+
+def files_of(folder: Path) -> set[str]:
+    """The files of a folder and of the folders in it, without the checksums themselves."""
+    files = (path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
+    return {path.relative_to(folder).as_posix() for path in files} - {NAME}
+
+
+def checksum(file: Path) -> int:
+    value = 0
+    with file.open("rb") as blocks:
+        while block := blocks.read(BLOCK):
+            value = zlib.crc32(block, value)
+    return value
