@@ -18,13 +18,23 @@ def new_folder(final: Path, overwrite: bool) -> Iterator[Path]:
     building = Path(mkdtemp(prefix=f".{final.name}-", dir=final.parent))
     try:
         yield building
-        # mkdtemp keeps others out, which an ordinary folder does not
-        building.chmod(0o755)
+        give_usual_permissions(building)
         # again: it may have appeared meanwhile
         refuse_existing_folder(final, overwrite)
         swap_in(building, final)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def give_usual_permissions(folder: Path) -> None:
+    """
+    Those that the user's umask allows, for a folder and all in it: mkdtemp and safetensors let
+    nobody else read what they make.
+    """
+    mask = os.umask(0)
+    os.umask(mask)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
 
 
 def swap_in(building: Path, final: Path) -> None:

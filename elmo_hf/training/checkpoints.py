@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
 from elmo_hf.system.checksums import find_damage, write_checksums
 from elmo_hf.system.failures import explain_failure
+from elmo_hf.system.writing import give_usual_permissions
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # How many checkpoints are kept.
@@ -141,6 +142,7 @@ def save_model(model: ElmoPreTrainedModel, folder: Path) -> None:
     with report_failure("The model", folder, building):
         model.save_pretrained(building)
         ElmoTokenizer(max_characters_per_token=width).save_pretrained(building)
+    give_usual_permissions(building)
     for file in building.iterdir():
         os.replace(file, folder / file.name)
     building.rmdir()

@@ -98,3 +98,17 @@ def test_a_folder_that_cannot_be_swapped_in_leaves_the_old_one(tmp_path, monkeyp
     with pytest.raises(OSError, match="broken"), new_folder(final, overwrite=True) as building:
         (building / "file").write_text("new")
     assert (final / "file").read_text() == "old" and os.listdir(tmp_path) == ["final"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+@pytest.mark.parametrize(("mask", "folder", "file"), [(0o022, 0o755, 0o644), (0o077, 0o700, 0o600)])
+def test_a_folder_has_the_permissions_of_any_other(tmp_path, mask, folder, file):
+    before = os.umask(mask)
+    try:
+        with new_folder(tmp_path / "new", overwrite=False) as building:
+            (building / "private").write_text("")
+            (building / "private").chmod(0o600)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == folder
+    assert stat.S_IMODE((tmp_path / "new" / "private").stat().st_mode) == file
