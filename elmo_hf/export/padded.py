@@ -121,6 +121,7 @@ def read_torch_lstm(lstm: nn.LSTM, hidden: torch.Tensor, direction: str) -> torc
         output = torch.sigmoid(output_gate) * torch.tanh(memory)
         return (output, memory), output.clone()
 
-    first = tuple(hidden.new_zeros(len(hidden), lstm.hidden_size) for _ in range(2))
+    # not `len`, which an exporter takes for a constant
+    first = tuple(hidden.new_zeros(hidden.shape[0], lstm.hidden_size) for _ in range(2))
     _, outputs = scan(step, first, inputs.transpose(0, 1))
     return outputs.transpose(0, 1)

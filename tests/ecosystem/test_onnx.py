@@ -72,22 +72,6 @@ def test_bundled_tagger_in_fifty_random_shapes(tmp_path):
     assert max(largest_difference(model, session, *shape) for shape in shapes) < 1e-5
 
 
-def test_torch_export_takes_any_shape():
-    torch.manual_seed(0)
-    model = ElmoForTokenClassification(tiny_config(task_lstm_size=6)).eval()
-    padded = PaddedElmo(model)
-    batch, words = (torch.export.Dim(name, min=1) for name in ("batch", "words"))
-    shape = {0: batch, 1: words}
-    shapes = {"input_ids": shape, "attention_mask": shape}
-    ids, mask = example(padded, 6, 11)
-    with torch.no_grad():
-        program = torch.export.export(padded, example(padded, 3, 5), dynamic_shapes=shapes)
-        expected = model(input_ids=ids, attention_mask=mask).logits
-        found = program.module()(ids, mask)
-    live = mask.bool()
-    torch.testing.assert_close(found[live], expected[live], rtol=1e-5, atol=1e-6)
-
-
 def test_what_cannot_be_exported_is_reported(tmp_path):
     ElmoModel(tiny_config(mix_layer_norm=True)).save_pretrained(tmp_path / "model")
     ElmoTokenizer(max_characters_per_token=WIDTH).save_pretrained(tmp_path / "model")

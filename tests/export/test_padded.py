@@ -12,6 +12,7 @@ from elmo_hf import (
 )
 from elmo_hf.conversion.convert_allennlp_to_hf import load_model
 from elmo_hf.export import PaddedElmo
+from elmo_hf.export.onnx import example
 
 MODELS = {
     "bare": (ElmoModel, {}),
@@ -95,3 +96,20 @@ def test_a_sentence_does_not_depend_on_its_neighbours():
 def test_what_cannot_be_exported_is_reported(model_class, settings, sentence):
     with pytest.raises(ValueError, match=sentence):
         PaddedElmo(model_class(tiny_config(**settings)))
+
+
+@pytest.mark.parametrize("settings", [{"task_lstm_size": 6}, {"concatenate_layers": True}], ids=str)
+def test_torch_export_takes_any_shape(settings):
+    torch.manual_seed(0)
+    model = ElmoForTokenClassification(tiny_config(**settings)).eval()
+    padded = PaddedElmo(model)
+    batch, words = (torch.export.Dim(name, min=1) for name in ("batch", "words"))
+    shape = {0: batch, 1: words}
+    shapes = {"input_ids": shape, "attention_mask": shape}
+    ids, mask = example(padded, 6, 11)
+    with torch.no_grad():
+        program = torch.export.export(padded, example(padded, 3, 5), dynamic_shapes=shapes)
+        expected = model(input_ids=ids, attention_mask=mask).logits
+        found = program.module()(ids, mask)
+    live = mask.bool()
+    torch.testing.assert_close(found[live], expected[live], rtol=1e-5, atol=1e-6)
