@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from elmo_hf.extras import require
+from elmo_hf.system.failures import first_line
 
 # Bytes that an array may claim per byte of its file: weights cannot be compressed by such a factor.
 LARGEST_RATIO = 64
@@ -44,8 +45,7 @@ def unreadable_is_an_error(what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, KeyError, TypeError, AttributeError) as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise ValueError(f"{what} is not a readable hdf5 file: {reason[0]}") from error
+        raise ValueError(f"{what} is not a readable hdf5 file: {first_line(error)}.") from error
 
 
 def own_datasets(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

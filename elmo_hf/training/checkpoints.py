@@ -112,7 +112,7 @@ def plain_values(state: Any) -> Any:
 
 
 def all_checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints that are whole, the oldest first."""
+    """The checkpoints that were written to their end, the oldest first."""
     found = {
         int(match[1]): path
         for path in folder.glob("checkpoint-*")
