@@ -67,7 +67,8 @@ class LargestSum(Function):
                 # the first of the winning positions; torch's argmax takes twenty times as long
                 order = torch.arange(positions, 0, -1, dtype=sums.dtype).view(1, -1, 1)
                 won = sums.eq_(result[-1].unsqueeze(1)).mul_(order)
-                winners.append(positions - won.amax(dim=1).long())
+                # NaN equals nothing; its gradient is NaN in any place
+                winners.append((positions - won.amax(dim=1).long()).clamp_(max=positions - 1))
         ctx.save_for_backward(*groups, *winners)
         ctx.table_shape = table.shape
         return torch.cat(result)

@@ -47,9 +47,7 @@ def main() -> None:
     groups = (DataSettings, ModelSettings, TrainingSettings, HubSettings)
     data, head, training, hub = settings = parse_settings(groups, __doc__)
     folder = training.output_dir
-    with training_run(
-        "elmo-tagging", folder, training.report_to, training.mixed_precision, settings
-    ) as accelerator:
+    with training_run("elmo-tagging", *settings) as accelerator:
         # 1. Read the sentences. The first process makes the files that the others map.
         source = data.dataset_name or data.files or SAMPLE
         with accelerator.main_process_first():

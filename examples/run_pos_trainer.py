@@ -25,7 +25,14 @@ from transformers import (
 from elmo_hf.hub import BUNDLED, find_model, publish
 from elmo_hf.system import run_program
 from elmo_hf.tagging import load_splits
-from elmo_hf.training import leave_together, newest_trainer_checkpoint, option, parse_settings
+from elmo_hf.training import (
+    claimed_folder,
+    full_disk_is_an_error,
+    leave_together,
+    option,
+    parse_settings,
+    resume_trainer,
+)
 
 FOLDER = Path(__file__).resolve().parent / "sample"
 SAMPLE = {
@@ -56,6 +63,9 @@ class Settings(TrainingArguments):
     """TrainingArguments with suitable defaults: the best model, one evaluation per epoch."""
 
     output_dir: str = option(help="folder for the model; a run in it is resumed")
+    overwrite_output_dir: bool = option(
+        False, help="train anew: remove the run or the model that is in the folder"
+    )
     learning_rate: float = 1e-3
     per_device_train_batch_size: int = 16
     eval_strategy: str = "epoch"
@@ -97,10 +107,7 @@ def make_trainer(model, settings: Settings, data: dict[str, Dataset], tokenizer)
     )
 
 
-def main() -> None:
-    args, settings = parse_settings((Arguments, Settings), __doc__)
-    # Trainer's own push would leave the model's code behind.
-    push, settings.push_to_hub = settings.push_to_hub, False
+def train(args: Arguments, settings: Settings, push: bool) -> None:
     splits, labels = load_splits(args.files() or SAMPLE)
     name = find_model(args.model_name_or_path)
     # for the new head
@@ -114,8 +121,10 @@ def main() -> None:
         model.freeze_bilm()
     data = {split: encode(dataset, tokenizer) for split, dataset in splits.items()}
     trainer = make_trainer(model, settings, data, tokenizer)
-    trainer.train(resume_from_checkpoint=newest_trainer_checkpoint(settings.output_dir))
-    trainer.save_model()
+    newest = resume_trainer(trainer, splits, settings.overwrite_output_dir)
+    with full_disk_is_an_error(Path(settings.output_dir)):
+        trainer.train(resume_from_checkpoint=newest)
+        trainer.save_model()
     for split in [split for split in ("validation", "test") if split in data]:
         metrics = trainer.evaluate(data[split], metric_key_prefix=split)
         trainer.log_metrics(split, metrics)
@@ -126,6 +135,21 @@ def main() -> None:
     accelerator = trainer.accelerator
     del trainer, model
     leave_together(accelerator)
+
+
+def main() -> None:
+    args, settings = parse_settings((Arguments, Settings), __doc__)
+    # Trainer's own push would leave the model's code behind.
+    push, settings.push_to_hub = settings.push_to_hub, False
+    # One run at a time, and never unasked in the place of another model.
+    with claimed_folder(
+        Path(settings.output_dir),
+        settings.overwrite_output_dir,
+        args.model_name_or_path,
+        settings.process_index,
+        settings.world_size,
+    ):
+        train(args, settings, push)
 
 
 if __name__ == "__main__":

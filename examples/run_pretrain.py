@@ -56,11 +56,11 @@ def pretrain(settings: PretrainingSettings, accelerator: Accelerator) -> None:
     # 4. Train. A checkpoint has weights, optimizer, random generators, the places of all rows and
     #    their LSTM states, so a resumed run takes the same steps as an uninterrupted one. After
     #    every epoch the validation text decides whether the model is saved.
-    run = Pretraining(settings, accelerator, model, streams)
+    run = Pretraining(settings, accelerator, model, streams, splits.validation)
     run.resume()
     if is_main:
         print(run.describe())
-    run.train(splits.validation)
+    run.train()
 
     # 5. Test the model that is kept, and leave its figures and a curve beside it.
     figures = run.finish(splits.test)
@@ -74,9 +74,7 @@ def pretrain(settings: PretrainingSettings, accelerator: Accelerator) -> None:
 
 def main() -> None:
     settings = parse_settings(PretrainingSettings, __doc__)
-    with training_run(
-        "elmo-pretraining", settings.output_dir, settings.report_to, settings=settings
-    ) as accelerator:
+    with training_run("elmo-pretraining", settings) as accelerator:
         pretrain(settings, accelerator)
 
 

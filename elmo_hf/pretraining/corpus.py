@@ -6,6 +6,7 @@ blocks that are asked for are in memory.
 """
 
 import itertools
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -38,6 +39,13 @@ class BlockCorpus:
         self.blocks: list[Block] = []
         self.num_words = 0
         self.num_sentences = 0
+        # of all lines, as text
+        self.crc = 0
+
+    @property
+    def checksum(self) -> str:
+        """Recognises the same text, gzipped or not, in one file or in many."""
+        return f"{self.crc:08x}-{self.num_words}-{self.num_sentences}"
 
     def add_block(self, block: Block) -> None:
         self.blocks.append(block)
@@ -88,6 +96,7 @@ class Corpus(BlockCorpus):
             self.num_words += len(words)
             sentences += bool(words)
             offset += len(line)
+            self.crc = zlib.crc32(line, self.crc)
             if counts is not None:
                 counts.update(words)
             if progress is not None:
@@ -140,6 +149,7 @@ class DatasetCorpus(BlockCorpus):
             for sentence in sentences:
                 words = words_of(sentence)
                 self.num_words += len(words)
+                self.crc = zlib.crc32(" ".join(words).encode(), self.crc)
                 if counts is not None:
                     counts.update(words)
             rows = min(LINES_IN_BLOCK, len(dataset) - start)

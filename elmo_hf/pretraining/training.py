@@ -1,8 +1,10 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Training of a biLM under accelerate, which resumes exactly after an interruption."""
 
+import hashlib
 import math
 import time
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -13,15 +15,26 @@ from elmo_hf.modeling_elmo import ElmoForPreTraining, ElmoState
 from elmo_hf.pretraining.batches import known_words, next_batch
 from elmo_hf.pretraining.corpus import BlockCorpus
 from elmo_hf.pretraining.evaluation import evaluate, format_figures
-from elmo_hf.pretraining.settings import RECIPES, PretrainingSettings
+from elmo_hf.pretraining.settings import RECIPES, PretrainingSettings, TrainingOptions
 from elmo_hf.pretraining.streams import PackedStream
 from elmo_hf.pretraining.weight_average import WeightAverage
 from elmo_hf.training.checkpoints import Checkpoints, save_model
+from elmo_hf.training.divergence import refuse_divergence
+from elmo_hf.training.identity import describe_run, hash_weights
 
 # A row forgets its state every 50 windows. In bilm-tf rows never do, and then memory cells may
 # settle, early in training, at values that no fresh start ever reaches: with the state of its
 # training, such a model had a perplexity of 250, and from zeros one of 340.
 WINDOWS_UNTIL_FRESH = 50
+# What may differ when a run is resumed.
+MAY_CHANGE = {
+    "num_train_epochs",
+    "max_train_steps",
+    "checkpointing_steps",
+    "report_to",
+    "output_dir",
+    "overwrite_output_dir",
+}
 # steps between two reports of the training loss
 REPORTING_STEPS = 20
 
@@ -116,7 +129,7 @@ class Pretraining:
     """
     A training run: `resume`, `train` and `finish` in this order.
 
-        run = Pretraining(settings, accelerator, model, make_streams(...))
+        run = Pretraining(settings, accelerator, model, make_streams(...), validation)
 
     After `finish`, `model` is in `eval` mode and has the weights that were saved in `output_dir`.
     """
@@ -127,9 +140,12 @@ class Pretraining:
         accelerator: Accelerator,
         model: ElmoForPreTraining,
         streams: list[PackedStream],
+        validation: BlockCorpus | None = None,
     ):
         self.settings, self.accelerator, self.model = settings, accelerator, model
-        self.streams, self.corpus = streams, streams[0].corpus
+        self.streams, self.corpus, self.validation = streams, streams[0].corpus, validation
+        # before accelerate moves it
+        identity = self.identify()
         self.is_main = accelerator.is_main_process
         self.recipe = RECIPES[settings.recipe]
         # the model as accelerate wraps it for several processes
@@ -146,29 +162,51 @@ class Pretraining:
         self.progress = Progress(accelerator, streams)
         self.average = WeightAverage(model, self.recipe.averaged_part)
         self.checkpoints = Checkpoints(
-            accelerator, settings.output_dir, self.progress, self.average
+            accelerator, settings.output_dir, identity, self.progress, self.average
         )
         # losses since the last report
         self.recent: list[torch.Tensor] = []
 
+    def identify(self) -> dict[str, Any]:
+        """What decides the result of a run; the model must be as it was before its training."""
+        names = {field.name for field in fields(TrainingOptions)} - MAY_CHANGE
+        settings = {name: getattr(self.settings, name) for name in names}
+        contents = {"training text": self.corpus.checksum}
+        if self.validation is not None:
+            contents["validation text"] = self.validation.checksum
+        if self.model.vocabulary is not None:
+            words = "\n".join(self.model.vocabulary.words).encode()
+            contents["vocabulary"] = hashlib.sha256(words).hexdigest()[:16]
+        # a new model is known by its configuration and the seed
+        if self.settings.model_name_or_path is not None:
+            contents["model to start from"] = hash_weights(self.model.elmo)
+        processes = {"number of processes": self.accelerator.num_processes}
+        return describe_run("language model", settings | processes, self.model.config, contents)
+
     def resume(self) -> bool:
         """Loads the last checkpoint in `output_dir`, if there is one."""
-        return self.checkpoints.resume()
+        return self.checkpoints.resume(self.settings.overwrite_output_dir)
 
     def describe(self) -> str:
         """What the run trains on how much text, in one line."""
-        negatives, step = self.model.num_negatives, self.progress.step
+        negatives = self.model.num_negatives
         return (
             f"{self.corpus.num_words:,} words in {self.corpus.num_sentences:,} sentences, "
             f"{len(known_words(self.model)):,} in the vocabulary, "
             f"{self.model.num_parameters():,} parameters; {self.num_steps:,} steps of "
             f"{self.streams[0].num_rows} x {self.settings.window_size} words, "
             + ("full softmax" if negatives is None else f"{negatives:,} negative samples")
-            + (f"; resuming from step {step:,}" if step else "")
+            + self.describe_progress()
         )
 
-    def train(self, validation: BlockCorpus | None = None) -> None:
-        """Trains to the last step; with `validation`, the model of the best epoch is saved."""
+    def describe_progress(self) -> str:
+        step = self.progress.step
+        if step >= self.num_steps:
+            return "; this run is finished"
+        return f"; resuming from step {step:,}" if step else ""
+
+    def train(self) -> None:
+        """Trains to the last step; with validation text, the model of the best epoch is saved."""
         progress, every = self.progress, self.settings.checkpointing_steps
         with tqdm(
             total=self.num_steps, initial=progress.step, unit="step", disable=not self.is_main
@@ -183,9 +221,12 @@ class Pretraining:
                     self.report_loss(bar)
                 bar.update()
                 progress.seconds += time.perf_counter() - started
-                if ends_epoch and validation is not None:
-                    self.validate(validation, bar)
-                if progress.step % every == 0 or ends_epoch:
+                saves = progress.step % every == 0 or ends_epoch
+                if saves:
+                    self.refuse_divergence()
+                if ends_epoch and self.validation is not None:
+                    self.validate(self.validation, bar)
+                if saves:
                     self.checkpoints.save(progress.step)
 
     def train_step(self) -> torch.Tensor:
@@ -213,8 +254,13 @@ class Pretraining:
         self.recent.clear()
         speed = progress.step * self.words_per_step / max(progress.seconds, 1e-9)
         bar.set_postfix(sampled_loss=f"{loss:.3f}", words_per_s=f"{speed:.0f}")
+        if not math.isfinite(loss):
+            self.refuse_divergence(loss)
         self.accelerator.log({"train_loss_sampled": loss}, step=progress.step)
         progress.history.append({"step": progress.step, "train_loss_sampled": loss})
+
+    def refuse_divergence(self, loss: float = 0.0) -> None:
+        refuse_divergence(self.settings.output_dir, self.progress.step, loss, self.model)
 
     def validate(self, corpus: BlockCorpus, bar: tqdm) -> None:
         """Measures the averaged model, and saves it if it is the best so far."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable
+import zlib
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,8 +22,10 @@ from elmo_hf.system.failures import explain_failure
 from elmo_hf.text.batching import batches_by_length
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
-# Sentences that are read, written and marked as done together.
+# Sentences that are read, written and checked together.
 CHUNK = 256
+VALUE_BYTES = np.dtype(np.float32).itemsize
+SUM = np.dtype(np.uint64)
 # Words, padding included, that the biLM reads at once.
 WORDS_AT_ONCE = 2048
 # What changes the layers besides the weights and their shapes.
@@ -41,8 +43,9 @@ class FeatureCache:
     All layers of all words of a dataset, (words, layers, hidden_size) in one float32 file.
 
     The file's name holds a hash of the weights and of the words, so that a changed model or changed
-    data gets another file. All processes fill it together, chunk by chunk; a run that was killed
-    computes only the chunks that are missing.
+    data gets another file. All processes fill it together, chunk by chunk. A file beside it has a
+    checksum of every chunk: those that an interrupted run did not reach and those that were damaged
+    since are computed when the file is opened.
     """
 
     def __init__(self, folder: Path, model: ElmoModel, dataset: Dataset, name: str):
@@ -55,45 +58,31 @@ class FeatureCache:
         self.dataset, self.model = dataset, model
 
     def fill(self, accelerator: Accelerator, tokenizer: ElmoTokenizer, name: str) -> None:
-        """Computes what is missing; every process does its share."""
-        part, marks = self.path.with_suffix(".part"), self.path.with_suffix(".done")
+        """Computes what is missing or damaged; every process does its share."""
         count = len(self.lengths)
         chunks = [range(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
-        if accelerator.is_main_process and not self.path.exists():
+        sums = self.path.with_suffix(".checksums")
+        if accelerator.is_main_process:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            reserve(part, 4 * int(np.prod(self.shape)))
-            reserve(marks, len(chunks))
+            reserve(self.path, VALUE_BYTES * int(np.prod(self.shape)))
+            reserve(sums, SUM.itemsize * len(chunks))
         accelerator.wait_for_everyone()
-        if not self.path.exists():
-            own = range(accelerator.process_index, len(chunks), accelerator.num_processes)
-            shown = tqdm(own, desc=name, unit="chunk", disable=not accelerator.is_main_process)
-            self.fill_chunks(part, marks, chunks, shown, tokenizer)
-        accelerator.wait_for_everyone()
-        if accelerator.is_main_process and not self.path.exists():
-            os.replace(part, self.path)
-            marks.unlink()
+        values = np.memmap(self.path, np.float32, "r+", shape=self.shape)
+        done = np.memmap(sums, SUM, "r+", shape=(len(chunks),))
+        own = range(accelerator.process_index, len(chunks), accelerator.num_processes)
+        parts = {
+            at: values[self.starts[chunks[at].start] : self.starts[chunks[at].stop]] for at in own
+        }
+        missing = [at for at, part in parts.items() if done[at] != mark(part)]
+        if missing:
+            self.model.prepare_for_inference()
+        for at in tqdm(missing, desc=name, unit="chunk", disable=not accelerator.is_main_process):
+            self.write(values, chunks[at], tokenizer)
+            values.flush()
+            done[at] = mark(parts[at])
+            done.flush()
         accelerator.wait_for_everyone()
         self.values = np.memmap(self.path, np.float32, "r", shape=self.shape)
-
-    def fill_chunks(
-        self,
-        part: Path,
-        marks: Path,
-        chunks: list[range],
-        numbers: Iterable[int],
-        tokenizer: ElmoTokenizer,
-    ) -> None:
-        """Computes the chunks with these numbers, but for those that are marked as done."""
-        # A function of its own, at whose end the files are closed: Windows renames no open file.
-        values = np.memmap(part, np.float32, "r+", shape=self.shape)
-        done = np.memmap(marks, np.uint8, "r+", shape=(len(chunks),))
-        self.model.prepare_for_inference()
-        for number in numbers:
-            if not done[number]:
-                self.write(values, chunks[number], tokenizer)
-                values.flush()
-                done[number] = 1
-                done.flush()
 
     @torch.inference_mode()
     def write(self, values: np.memmap, numbers: range, tokenizer: ElmoTokenizer) -> None:
@@ -109,6 +98,11 @@ class FeatureCache:
     def layers(self, number: int) -> torch.Tensor:
         """All layers of a sentence, (words, layers, hidden_size)."""
         return torch.from_numpy(self.values[self.starts[number] : self.starts[number + 1]].copy())
+
+
+def mark(values: np.ndarray) -> int:
+    """A checksum that is never 0, which stands for a chunk that was never written."""
+    return 1 << 32 | zlib.crc32(values.data)
 
 
 def reserve(path: Path, size: int) -> None:

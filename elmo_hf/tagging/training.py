@@ -1,6 +1,8 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """The training of a tagger: epochs until none is better, resumable at every checkpoint."""
 
+import math
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,18 @@ from elmo_hf.tagging.evaluation import Evaluation, Evaluator
 from elmo_hf.tagging.figures import describe, fractions
 from elmo_hf.tagging.settings import TrainingSettings
 from elmo_hf.training.checkpoints import Checkpoints, save_model
+from elmo_hf.training.divergence import refuse_divergence
+from elmo_hf.training.identity import describe_run, hash_sentences, hash_weights
+
+# What may differ when a run is resumed.
+MAY_CHANGE = {
+    "num_train_epochs",
+    "patience",
+    "checkpointing_steps",
+    "report_to",
+    "output_dir",
+    "overwrite_output_dir",
+}
 
 
 class Progress:
@@ -75,12 +89,20 @@ def train_tagger(
     prepared, optimizer = accelerator.prepare(model, make_optimizer(model, settings))
     learner = Learner(accelerator, prepared, optimizer, batches, settings)
     progress = Progress()
-    checkpoints = Checkpoints(accelerator, settings.output_dir, progress)
-    checkpoints.resume()
+    identity = identify(accelerator, model, batches, evaluator, settings)
+    checkpoints = Checkpoints(accelerator, settings.output_dir, identity, progress)
+    checkpoints.resume(settings.overwrite_output_dir)
+    if progress.is_over(settings) and accelerator.is_main_process:
+        tqdm.write(
+            f"The run in {settings.output_dir} is finished: there is nothing to train after epoch "
+            f"{progress.epoch}.",
+            file=sys.stderr,
+        )
     while not progress.is_over(settings):
         steps = train_epoch(learner, progress, checkpoints)
-        evaluation = evaluator(model, "validation")
         train_loss = sum(progress.losses) / len(progress.losses)
+        refuse_divergence(settings.output_dir, (progress.epoch + 1) * steps, train_loss, model)
+        evaluation = evaluator(model, "validation")
         progress.end_epoch(train_loss, evaluation)
         logged = {"train_loss": train_loss, **fractions(evaluation.named("validation"))}
         accelerator.log(logged, step=progress.epoch)
@@ -96,6 +118,27 @@ def train_tagger(
     best = ElmoForTokenClassification.from_pretrained(settings.output_dir)
     model.load_state_dict(best.state_dict())
     return progress
+
+
+def identify(
+    accelerator: Accelerator,
+    model: ElmoForTokenClassification,
+    batches: Batches,
+    evaluator: Evaluator,
+    settings: TrainingSettings,
+) -> dict[str, Any]:
+    """What decides the result of a run; the model must be as it was before its training."""
+    fields = {name: value for name, value in vars(settings).items() if name not in MAY_CHANGE}
+    return describe_run(
+        "tagger",
+        fields | {"task": evaluator.task, "number of processes": accelerator.num_processes},
+        model.config,
+        {
+            "model to start from": hash_weights(model.elmo, model.word_vectors),
+            "training text": hash_sentences(batches.dataset),
+            "validation text": hash_sentences(evaluator.batches["validation"].dataset),
+        },
+    )
 
 
 def train_epoch(learner: Learner, progress: Progress, checkpoints: Checkpoints) -> int:
@@ -123,8 +166,12 @@ def train_epoch(learner: Learner, progress: Progress, checkpoints: Checkpoints) 
             progress.step += 1
             bar.update()
             bar.set_postfix(loss=f"{loss:.4f}")
+            done_steps = progress.epoch * len(steps) + progress.step
+            if not math.isfinite(loss):
+                refuse_divergence(settings.output_dir, done_steps, loss, learner.model)
             if settings.checkpointing_steps and progress.step % settings.checkpointing_steps == 0:
-                checkpoints.save(progress.epoch * len(steps) + progress.step)
+                refuse_divergence(settings.output_dir, done_steps, loss, learner.model)
+                checkpoints.save(done_steps)
     return len(steps)
 
 

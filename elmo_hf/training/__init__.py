@@ -8,15 +8,19 @@ from elmo_hf.system.lazy import lazy_names
 if TYPE_CHECKING:
     from elmo_hf.training.checkpoints import Checkpoints as Checkpoints
     from elmo_hf.training.checkpoints import save_model as save_model
+    from elmo_hf.training.folder import claimed_folder as claimed_folder
     from elmo_hf.training.run import leave_together as leave_together
-    from elmo_hf.training.run import newest_trainer_checkpoint as newest_trainer_checkpoint
     from elmo_hf.training.run import training_run as training_run
     from elmo_hf.training.settings import option as option
     from elmo_hf.training.settings import parse_settings as parse_settings
+    from elmo_hf.training.trainer import full_disk_is_an_error as full_disk_is_an_error
+    from elmo_hf.training.trainer import resume_trainer as resume_trainer
 
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     checkpoints=["Checkpoints", "save_model"],
-    run=["leave_together", "newest_trainer_checkpoint", "training_run"],
+    folder=["claimed_folder"],
+    run=["leave_together", "training_run"],
     settings=["option", "parse_settings"],
+    trainer=["full_disk_is_an_error", "resume_trainer"],
 )

@@ -12,14 +12,16 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list
 from tqdm.auto import tqdm
 
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
 from elmo_hf.system.checksums import find_damage, write_checksums
-from elmo_hf.system.failures import explain_failure
+from elmo_hf.system.failures import explain_failure, first_line
+from elmo_hf.system.processes import Processes
 from elmo_hf.system.writing import give_usual_permissions
 from elmo_hf.tokenization_elmo import ElmoTokenizer
+from elmo_hf.training.folder import clear
+from elmo_hf.training.identity import NAME, refuse_other_run, write_identity
 
 # How many checkpoints are kept.
 KEPT = 2
@@ -36,44 +38,44 @@ class Stateful(Protocol):
 
 class Checkpoints:
     """
-    The last two states of a run, as folders `checkpoint-STEP`.
+    The last two states of a run, as folders `checkpoint-STEP`, and `run.json`, its identity.
 
     A state holds everything that accelerate has prepared, the random generators of every process,
     and the `states` of further objects. These are not registered with accelerate, which would
     unpickle them: loading a checkpoint of a stranger must not run code.
     """
 
-    def __init__(self, accelerator: Accelerator, folder: Path, *states: Stateful):
-        self.accelerator, self.folder, self.states = accelerator, folder, states
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        folder: Path,
+        identity: dict[str, Any],
+        *states: Stateful,
+    ):
+        self.accelerator, self.folder, self.identity = accelerator, folder, identity
+        self.states = states
 
-    def resume(self) -> bool:
-        """Loads the newest state that is not damaged, if there is one."""
-        found = [self.newest_whole() if self.accelerator.is_main_process else None]
-        [name] = broadcast_object_list(found)
-        if name is None:
+    def resume(self, overwrite: bool = False) -> bool:
+        """
+        Loads the newest state that is not damaged, if there is one. Another run in the folder is an
+        error, or is removed if it may be overwritten.
+        """
+        processes = Processes(self.accelerator.process_index, self.accelerator.num_processes)
+        path = processes.by_the_first(lambda: begin_run(self.folder, self.identity, overwrite))
+        if path is None:
             return False
-        path = self.folder / name
-        self.accelerator.load_state(str(path))
-        saved = torch.load(path / STATES, map_location="cpu", weights_only=True)
-        for one, state in zip(self.states, saved, strict=True):
-            one.load_state_dict(state)
+        try:
+            self.accelerator.load_state(str(path))
+            saved = torch.load(path / STATES, map_location="cpu", weights_only=True)
+            for one, state in zip(self.states, saved, strict=True):
+                one.load_state_dict(state)
+        # Its checksums are right, so it was made like this: by another version, or by a stranger.
+        except Exception as error:
+            raise ValueError(
+                f"{str(path)!r} cannot be loaded ({first_line(error)}); remove it to resume from "
+                "an older checkpoint, or pass --overwrite_output_dir to train anew."
+            ) from error
         return True
-
-    def newest_whole(self) -> str | None:
-        """The name of the newest checkpoint that is not damaged; damaged ones are moved aside."""
-        for path in reversed(all_checkpoints(self.folder)):
-            damage = find_damage(path)
-            if damage is None:
-                return path.name
-            aside = path.with_name(f"damaged-{path.name}")
-            shutil.rmtree(aside, ignore_errors=True)
-            path.rename(aside)
-            tqdm.write(
-                f"{path.name} cannot be used ({damage}) and is now {aside.name}; resuming from an "
-                "older checkpoint, or from the beginning if there is none.",
-                file=sys.stderr,
-            )
-        return None
 
     def save(self, step: int) -> None:
         """Saves the state of this step, and only then removes an old one."""
@@ -95,7 +97,7 @@ class Checkpoints:
         self.accelerator.wait_for_everyone()
         if main:
             with report_failure(f"The checkpoint of step {step}", self.folder, building):
-                write_checksums(building)
+                seal(building, self.identity)
             building.rename(final)
             for old in all_checkpoints(self.folder)[:-KEPT]:
                 shutil.rmtree(old)
@@ -109,6 +111,39 @@ def plain_values(state: Any) -> Any:
     if isinstance(state, (list, tuple)):
         return [plain_values(value) for value in state]
     return state.item() if isinstance(state, np.generic) else state
+
+
+def begin_run(folder: Path, identity: dict[str, Any], overwrite: bool) -> Path | None:
+    """The checkpoint to resume from, if there is one; the folder belongs to the run from now on."""
+    if overwrite:
+        clear(folder)
+    refuse_other_run(folder, identity, all_checkpoints(folder))
+    if not (folder / NAME).exists():
+        write_identity(folder, identity)
+    return newest_whole(folder)
+
+
+def seal(checkpoint: Path, identity: dict[str, Any]) -> None:
+    """Adds to a checkpoint whose it is, and the checksums that make it a whole one."""
+    write_identity(checkpoint, identity)
+    write_checksums(checkpoint)
+
+
+def newest_whole(folder: Path) -> Path | None:
+    """The newest checkpoint that is not damaged; damaged ones are moved aside."""
+    for path in reversed(all_checkpoints(folder)):
+        damage = find_damage(path)
+        if damage is None:
+            return path
+        aside = path.with_name(f"damaged-{path.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
+        tqdm.write(
+            f"{path.name} cannot be used ({damage}) and is now {aside.name}; resuming from an "
+            "older checkpoint, or from the beginning if there is none.",
+            file=sys.stderr,
+        )
+    return None
 
 
 def all_checkpoints(folder: Path) -> list[Path]:

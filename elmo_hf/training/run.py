@@ -11,31 +11,43 @@ from accelerate import Accelerator
 from transformers.utils import logging
 
 from elmo_hf.system.memory import keep_freed_memory
+from elmo_hf.training.folder import claimed_folder
 
 
 @contextmanager
-def training_run(
-    name: str,
-    output_dir: Path,
-    report_to: str | None = None,
-    mixed_precision: str | None = None,
-    settings: Any = None,
-) -> Iterator[Accelerator]:
+def training_run(name: str, *settings: Any) -> Iterator[Accelerator]:
     """
-    Starts a run and yields its accelerator. The tracker `report_to` is sent the fields of
-    `settings`, a dataclass or a tuple of several. `output_dir` is created.
+    Starts a run in the folder of its settings, and yields its accelerator.
+
+    The settings are one dataclass or several. Of their fields `output_dir` is required, and these
+    are used if they are there: `overwrite_output_dir`, `model_name_or_path`, `mixed_precision`, and
+    `report_to`, a tracker, which is sent all fields.
     """
     keep_freed_memory()
-    output_dir.mkdir(parents=True, exist_ok=True)
+    fields = {
+        field.name: getattr(group, field.name)
+        for group in settings
+        for field in dataclasses.fields(group)
+    }
+    folder, tracker = Path(fields["output_dir"]), fields.get("report_to")
     with quiet_transformers():
         accelerator = Accelerator(
-            mixed_precision=mixed_precision, log_with=report_to, project_dir=output_dir
+            mixed_precision=fields.get("mixed_precision"), log_with=tracker, project_dir=folder
         )
-        if report_to is not None:
-            accelerator.init_trackers(name, config=as_text_fields(settings))
-        yield accelerator
-        # Not after an error: a process that fails must not wait for the others.
-        leave_together(accelerator)
+        with claimed_folder(
+            folder,
+            fields.get("overwrite_output_dir", False),
+            fields.get("model_name_or_path"),
+            accelerator.process_index,
+            accelerator.num_processes,
+        ):
+            if tracker is not None:
+                # every tracker takes text
+                texts = {name: str(value) for name, value in fields.items()}
+                accelerator.init_trackers(name, config=texts)
+            yield accelerator
+            # Not after an error: a process that fails must not wait for the others.
+            leave_together(accelerator)
 
 
 @contextmanager
@@ -52,25 +64,8 @@ def quiet_transformers() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def as_text_fields(settings: Any) -> dict[str, str]:
-    """The fields of one dataclass or of several as text, which every tracker takes."""
-    groups = settings if isinstance(settings, tuple) else (settings,)
-    return {
-        field.name: str(getattr(group, field.name))
-        for group in groups
-        if group is not None
-        for field in dataclasses.fields(group)
-    }
-
-
 def leave_together(accelerator: Accelerator) -> None:
     """Ends a run. The model goes before the process group: the other order may hang or abort."""
     accelerator.wait_for_everyone()
     accelerator.free_memory()
     accelerator.end_training()
-
-
-def newest_trainer_checkpoint(folder: str) -> str | None:
-    """The newest whole checkpoint of transformers' Trainer, which writes its state last."""
-    whole = [state.parent for state in Path(folder).glob("checkpoint-*/trainer_state.json")]
-    return max(map(str, whole), key=lambda path: int(path.rpartition("-")[2]), default=None)

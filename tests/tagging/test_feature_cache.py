@@ -52,7 +52,8 @@ def test_layers_are_those_of_the_model(new_cache, system, monkeypatch):
             states = cache.model(**batch, output_hidden_states=True).hidden_states
         expected = torch.stack(states, dim=2)[0]
         torch.testing.assert_close(cache.layers(number), expected, rtol=1e-5, atol=1e-6)
-    assert [path.suffix for path in cache.path.parent.iterdir()] == [".float32"]
+    suffixes = sorted(path.suffix for path in cache.path.parent.iterdir())
+    assert suffixes == [".checksums", ".float32"]
 
 
 def test_only_missing_chunks_are_computed(new_cache, monkeypatch):
@@ -75,6 +76,23 @@ def test_only_missing_chunks_are_computed(new_cache, monkeypatch):
     assert written == [range(0, 3), None, range(3, 6), range(6, 9)]
     fill(new_cache())
     assert len(written) == 4
+
+
+@pytest.mark.parametrize("suffix", [".float32", ".checksums"])
+@pytest.mark.parametrize("damage", ["truncated", "deleted", "zeroed", "one bit"])
+def test_damaged_chunks_are_computed_again(new_cache, suffix, damage, monkeypatch):
+    monkeypatch.setattr(feature_cache, "CHUNK", 3)
+    cache = fill(new_cache())
+    whole = cache.path.read_bytes()
+    file = cache.path.with_suffix(suffix)
+    content = bytearray(file.read_bytes())
+    if damage == "one bit":
+        content[len(content) // 2] ^= 1
+    changed = {"truncated": content[: len(content) // 2], "zeroed": bytes(len(content))}
+    file.unlink()
+    if damage != "deleted":
+        file.write_bytes(changed.get(damage, content))
+    assert fill(new_cache()).path.read_bytes() == whole
 
 
 def test_changed_weights_and_words_get_another_file(new_cache, tiny_model):

@@ -15,7 +15,11 @@ from safetensors import SafetensorError
 
 from elmo_hf import ElmoModel, ElmoTokenizer
 from elmo_hf.system.checksums import write_checksums
-from elmo_hf.training import Checkpoints, newest_trainer_checkpoint, save_model
+from elmo_hf.training import Checkpoints, save_model
+from elmo_hf.training.checkpoints import newest_whole, seal
+from elmo_hf.training.identity import describe_run
+
+IDENTITY = describe_run("test", {"learning_rate": 0.1}, tiny_config(), {"training text": "abc"})
 
 
 class Counter:
@@ -36,7 +40,7 @@ def run(tmp_path):
     """Checkpoints of a counter, and the counter."""
     accelerator = Accelerator(cpu=True, project_dir=tmp_path)
     counter = Counter()
-    yield Checkpoints(accelerator, tmp_path, counter), counter
+    yield Checkpoints(accelerator, tmp_path, IDENTITY, counter), counter
     accelerator.free_memory()
 
 
@@ -47,7 +51,7 @@ def test_the_last_two_are_kept_in_the_order_of_their_steps(run, tmp_path):
         counter.count = step
         checkpoints.save(step)
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["checkpoint-10", "checkpoint-9"]
+    assert names == ["checkpoint-10", "checkpoint-9", "run.json"]
     # unfinished, from a run that was killed
     (tmp_path / ".checkpoint-11.part").mkdir()
     counter.count = 0
@@ -100,13 +104,14 @@ def test_a_model_is_saved_beside_what_is_there(tmp_path):
     assert not (tmp_path / "half").exists()
 
 
-def test_newest_whole_checkpoint_of_a_trainer(tmp_path):
-    assert newest_trainer_checkpoint(str(tmp_path)) is None
+def test_a_checkpoint_without_checksums_is_not_whole(tmp_path):
+    assert newest_whole(tmp_path) is None
     for step in (9, 10, 11):
         (tmp_path / f"checkpoint-{step}").mkdir()
     for step in (9, 10):
-        (tmp_path / f"checkpoint-{step}" / "trainer_state.json").touch()
-    assert newest_trainer_checkpoint(str(tmp_path)) == str(tmp_path / "checkpoint-10")
+        seal(tmp_path / f"checkpoint-{step}", IDENTITY)
+    assert newest_whole(tmp_path) == tmp_path / "checkpoint-10"
+    assert (tmp_path / "damaged-checkpoint-11").exists()
 
 
 class Exploit:
@@ -129,7 +134,7 @@ def test_a_strangers_checkpoint_runs_no_code(run, tmp_path, name, how):
         (pickle.dump if how == "pickle" else torch.save)(Exploit(mark), file)
     # whoever can put a file there can put its checksum there, too
     write_checksums(folder)
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(ValueError):
         checkpoints.resume()
     assert not mark.exists()
 

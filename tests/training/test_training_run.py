@@ -8,24 +8,19 @@ from accelerate.tracking import GeneralTracker
 from transformers.utils import logging
 
 from elmo_hf.training import training_run
-from elmo_hf.training.run import as_text_fields
 
 
 @dataclass
 class Settings:
-    size: int = 3
-    folder: Path = Path("here")
+    output_dir: Path
+    overwrite_output_dir: bool = False
+    model_name_or_path: str | None = None
 
 
 @dataclass
-class Others:
-    name: str | None = None
-
-
-def test_fields_of_one_dataclass_or_several_are_tracked():
-    assert as_text_fields(None) == {}
-    assert as_text_fields(Settings()) == {"size": "3", "folder": "here"}
-    assert as_text_fields((Settings(), Others())) == {"size": "3", "folder": "here", "name": "None"}
+class Tracking:
+    report_to: GeneralTracker
+    size: int = 3
 
 
 def test_a_run_makes_its_folder_and_tells_its_tracker(tmp_path, monkeypatch):
@@ -50,22 +45,25 @@ def test_a_run_makes_its_folder_and_tells_its_tracker(tmp_path, monkeypatch):
 
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     folder = tmp_path / "a" / "b"
-    with training_run("test", folder, Tracker(), settings=Settings()) as accelerator:
+    settings = Settings(folder), Tracking(Tracker())
+    with training_run("test", *settings) as accelerator:
         assert folder.is_dir() and accelerator.mixed_precision == "no"
         accelerator.log({"loss": 1.0}, step=2)
-    assert seen == [{"size": "3", "folder": "here"}, ({"loss": 1.0}, 2), "finished"]
+    fields, *rest = seen
+    assert fields["size"] == "3" and fields["output_dir"] == str(folder)
+    assert rest == [({"loss": 1.0}, 2), "finished"]
 
 
 def test_a_run_that_fails_waits_for_nobody(tmp_path, monkeypatch):
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     monkeypatch.setattr("elmo_hf.training.run.leave_together", lambda accelerator: pytest.fail())
-    with pytest.raises(ValueError, match="broken"), training_run("test", tmp_path):
+    with pytest.raises(ValueError, match="broken"), training_run("test", Settings(tmp_path)):
         raise ValueError("broken")
 
 
 def test_a_run_leaves_the_logging_of_transformers_as_it_was(tmp_path):
     before = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    with training_run("quiet", tmp_path):
+    with training_run("quiet", Settings(tmp_path)):
         assert logging.get_verbosity() == logging.ERROR
         assert not logging.is_progress_bar_enabled()
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before

@@ -1,0 +1,29 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""A training whose numbers are no longer finite stops, and its last good checkpoint stays."""
+
+import math
+from pathlib import Path
+
+import torch
+
+from elmo_hf.training.checkpoints import all_checkpoints
+
+
+def refuse_divergence(folder: Path, step: int, loss: float, model: torch.nn.Module) -> None:
+    """
+    Raises an error if a loss, or a weight of the model, is NaN or infinite. To be called where all
+    processes have the same loss, and before anything is saved.
+    """
+    if not math.isfinite(loss):
+        what = f"The loss is {loss}"
+    # a sum is finite if its parts are, and takes no memory
+    elif not all(torch.isfinite(weight.detach().sum()) for weight in model.parameters()):
+        what = "The model's weights are no longer finite numbers"
+    else:
+        return
+    kept = [path.name for path in all_checkpoints(folder)][-1:]
+    raise ValueError(
+        f"{what} after step {step}: the training has diverged. Start again with a lower "
+        "--learning_rate and --overwrite_output_dir"
+        + (f"; {kept[0]} is from before." if kept else ".")
+    )

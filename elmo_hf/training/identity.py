@@ -1,0 +1,136 @@
+# Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
+"""What a run is: a folder goes on with the run it holds, and with no other.
+
+`run.json`, in the output folder and in every checkpoint, keeps what decides the result of a run:
+settings, configuration, labels, and hashes of texts and weights.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from torch import nn
+from tqdm.auto import tqdm
+from transformers import PretrainedConfig
+
+from elmo_hf._version import __version__
+from elmo_hf.embedding.fingerprint import add_weights
+from elmo_hf.system.writing import new_file
+
+NAME = "run.json"
+LIBRARIES = ("accelerate", "datasets", "numpy", "torch", "transformers")
+# Fields of a configuration that change no number; the labels are compared for themselves.
+IGNORED = {"_name_or_path", "architectures", "auto_map", "id2label", "label2id"}
+IGNORED |= {"transformers_version"}
+WAY_OUT = "pass --overwrite_output_dir to train anew, or choose another --output_dir"
+
+
+def describe_run(
+    kind: str, settings: dict[str, Any], config: PretrainedConfig, contents: dict[str, str]
+) -> dict[str, Any]:
+    """
+    The identity of a run. `kind` names what is trained; `contents` has hashes by what they are of,
+    such as "training text".
+    """
+    fields = {name: value for name, value in config.to_dict().items() if name not in IGNORED}
+    labels = [label for _, label in sorted((config.id2label or {}).items())]
+    identity = {
+        "kind": kind,
+        "settings": settings,
+        "model": fields,
+        "labels": labels,
+        "contents": contents,
+        "versions": {"elmo_hf": __version__} | {name: version(name) for name in LIBRARIES},
+    }
+    # as it will be read from the file
+    return json.loads(json.dumps(identity, default=str))
+
+
+def hash_sentences(dataset: Dataset) -> str:
+    """A hash of the words and labels of a dataset."""
+    key = hashlib.sha256()
+    for rows in dataset.select_columns(["tokens", "labels"]).iter(batch_size=1000):
+        key.update(json.dumps([rows["tokens"], rows["labels"]]).encode())
+    return key.hexdigest()[:16]
+
+
+def hash_weights(*modules: nn.Module | None) -> str:
+    """A hash of the weights of all modules that are there."""
+    key = hashlib.sha256()
+    for module in modules:
+        if module is not None:
+            add_weights(key, module)
+    return key.hexdigest()[:16]
+
+
+def write_identity(folder: Path, identity: dict[str, Any]) -> None:
+    with new_file(folder / NAME) as file:
+        file.write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
+
+
+def refuse_other_run(folder: Path, identity: dict[str, Any], checkpoints: Iterable[Path]) -> None:
+    """Raises an error if a folder or one of its checkpoints belongs to another run."""
+    places = [place for place in checkpoints if (place / NAME).exists()]
+    if (folder / NAME).exists():
+        places.append(folder)
+    for place in places:
+        found = read_identity(place)
+        difference = find_difference(found, identity)
+        if difference:
+            raise ValueError(f"{str(folder)!r} holds a run with {difference}; {WAY_OUT}.")
+    if places:
+        # the last one is the folder itself, or else the newest checkpoint
+        report_versions(found["versions"], identity["versions"])
+
+
+def read_identity(folder: Path) -> dict[str, Any]:
+    try:
+        identity = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        parts = {name: identity[name] for name in ("settings", "model", "contents", "versions")}
+        if not all(isinstance(part, dict) for part in parts.values()):
+            raise TypeError("a part is no JSON object")
+        return {
+            "kind": str(identity["kind"]),
+            "labels": [str(label) for label in identity["labels"]],
+            **parts,
+        }
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"{str(folder / NAME)!r} is damaged; {WAY_OUT}.") from error
+
+
+def find_difference(old: dict[str, Any], new: dict[str, Any]) -> str | None:
+    """The first thing in which two runs differ, to be part of a sentence."""
+    if old["kind"] != new["kind"]:
+        return f"another kind of model ({old['kind']})"
+    for part in ("settings", "model"):
+        for name in sorted(old[part].keys() | new[part].keys()):
+            was, now = old[part].get(name), new[part].get(name)
+            if was != now:
+                return f"{name} {was!r}, not {now!r}"
+    if old["labels"] != new["labels"]:
+        odd = sorted(set(old["labels"]) ^ set(new["labels"]), key=str)
+        if not odd:
+            return "its labels in another order"
+        return f"other labels ({odd[0]!r} is {'missing' if odd[0] in old['labels'] else 'new'})"
+    for name in sorted(old["contents"].keys() | new["contents"].keys()):
+        if old["contents"].get(name) != new["contents"].get(name):
+            return f"another {name}"
+    return None
+
+
+def report_versions(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Another version of a library may change numbers slightly; that is for the user to judge."""
+    changed = [
+        f"{name} {old.get(name)}, now {now}" for name, now in new.items() if old.get(name) != now
+    ]
+    if changed:
+        tqdm.write(
+            f"This run began with other versions ({'; '.join(changed)}), and its numbers may "
+            "differ slightly from those of an uninterrupted run.",
+            file=sys.stderr,
+        )
