@@ -21,8 +21,9 @@ demo: .venv/.installed  ## embed two sentences, convert weights both ways, train
 	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output-dir $(DEMO)/elmo --overwrite
 	$(BIN)/python examples/random_model.py --output_dir $(DEMO)/untrained
 	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/untrained \
-		--output_dir $(DEMO)/tagger-on-an-untrained-biLM
-	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/elmo --output_dir $(DEMO)/tagger
+		--output_dir $(DEMO)/tagger-on-an-untrained-biLM --overwrite_output_dir
+	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/elmo --output_dir $(DEMO)/tagger \
+		--overwrite_output_dir
 	echo "Will you book the book ?" | $(BIN)/elmo-hf tag --model $(DEMO)/tagger
 	$(BIN)/python examples/tagging_table.py $(DEMO)/tagger-on-an-untrained-biLM $(DEMO)/tagger
 	@echo "Open $(DEMO)/tagger/report.html"

@@ -103,7 +103,9 @@ class TrainingOptions:
     checkpointing_steps: int = option(500, help="steps between checkpoints")
     seed: int = option(42, help="random seed")
     report_to: str | None = option(None, help="a tracker of accelerate, such as tensorboard")
-    output_dir: Path = option(help="folder for the model and the checkpoints")
+    output_dir: Path = option(
+        help="folder for the model and the checkpoints; a run in it is resumed"
+    )
     overwrite_output_dir: bool = option(
         False, help="train anew: remove the run or the model that is in the folder"
     )

@@ -109,7 +109,7 @@ class TrainingSettings:
     )
     seed: int = option(42, help="random seed")
     report_to: str | None = option(None, help="a tracker of accelerate, such as tensorboard")
-    output_dir: Path = option(help="folder for the model and the report")
+    output_dir: Path = option(help="folder for the model and the report; a run in it is resumed")
     overwrite_output_dir: bool = option(
         False, help="train anew: remove the run or the model that is in the folder"
     )

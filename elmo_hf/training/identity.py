@@ -13,7 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset
 from torch import nn
 from tqdm.auto import tqdm
 from transformers import PretrainedConfig
@@ -51,7 +50,7 @@ def describe_run(
     return json.loads(json.dumps(identity, default=str))
 
 
-def hash_sentences(dataset: Dataset) -> str:
+def hash_sentences(dataset: Any) -> str:
     """A hash of the words and labels of a dataset."""
     key = hashlib.sha256()
     for rows in dataset.select_columns(["tokens", "labels"]).iter(batch_size=1000):

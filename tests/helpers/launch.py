@@ -110,6 +110,22 @@ def run_killed(
     run(script, arguments, processes)
 
 
+def assert_only_the_same_run_goes_on(script: str, arguments: list, folder: Path) -> None:
+    """Of the finished run in a folder; `arguments` are those that it was started with."""
+    weights = (folder / "model.safetensors").read_bytes()
+    assert "is finished" in run(script, arguments)
+    printed = run(script, [*arguments, "--learning_rate", 0.02], code=1)
+    assert "holds a run with learning_rate" in printed and "Traceback" not in printed
+    assert "; pass --overwrite_output_dir to train anew, or choose another" in printed
+    assert (folder / "model.safetensors").read_bytes() == weights
+
+
+def assert_divergence_stops(script: str, arguments: list) -> None:
+    printed = run(script, [*arguments, "--learning_rate", "1e30"], code=1)
+    assert "the training has diverged. Start again with a lower --learning_rate" in printed
+    assert "Traceback" not in printed
+
+
 def assert_same_weights(folder: Path, expected: Path) -> None:
     """Bit by bit."""
     found, wanted = (load_file(path / "model.safetensors") for path in (folder, expected))

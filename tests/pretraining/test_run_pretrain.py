@@ -7,7 +7,13 @@ from pathlib import Path
 import h5py
 import pytest
 import torch
-from helpers.launch import assert_same_weights, run, run_killed
+from helpers.launch import (
+    assert_divergence_stops,
+    assert_only_the_same_run_goes_on,
+    assert_same_weights,
+    run,
+    run_killed,
+)
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.conversion.export_hf_to_allennlp import export
@@ -94,6 +100,17 @@ def test_run_leaves_a_model_figures_and_a_curve(trained):
     likely, odd = ElmoScorer(model).score([words, words[::-1]])
     assert likely.perplexity < odd.perplexity
     assert ElmoModel.from_pretrained(folder).config.hidden_size == 16
+
+
+def test_only_the_same_run_goes_on_in_a_folder(data, trained):
+    folder, _ = trained
+    assert_only_the_same_run_goes_on(SCRIPT, command(data, folder), folder)
+
+
+@pytest.mark.parametrize("recipe", ["adamw", "bilm"])
+def test_a_run_that_diverges_stops_and_saves_nothing(data, tmp_path, recipe):
+    assert_divergence_stops(SCRIPT, command(data, tmp_path, "--recipe", recipe))
+    assert not (tmp_path / "model.safetensors").exists()
 
 
 def test_model_goes_out_as_hdf5_with_its_softmax(trained, tmp_path):

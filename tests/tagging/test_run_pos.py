@@ -5,7 +5,14 @@ import re
 
 import pytest
 import torch
-from helpers.launch import EXAMPLES, assert_same_weights, run, run_killed
+from helpers.launch import (
+    EXAMPLES,
+    assert_divergence_stops,
+    assert_only_the_same_run_goes_on,
+    assert_same_weights,
+    run,
+    run_killed,
+)
 from helpers.tiny import tiny_config
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
@@ -71,6 +78,16 @@ def test_run_leaves_a_model_figures_predictions_and_a_report(trained):
     for row, guess in zip(numbers, guessed, strict=True):
         tags = [model.config.id2label[number] for number in row[: len(guess["tags"])].tolist()]
         assert tags == guess["tags"]
+
+
+def test_only_the_same_run_goes_on_in_a_folder(bilm, trained):
+    folder, _ = trained
+    assert_only_the_same_run_goes_on(SCRIPT, command(bilm, folder), folder)
+
+
+def test_a_run_that_diverges_stops_and_saves_nothing(bilm, tmp_path):
+    assert_divergence_stops(SCRIPT, command(bilm, tmp_path))
+    assert not (tmp_path / "model.safetensors").exists()
 
 
 def test_frozen_bilm_stays_and_its_cache_changes_nothing(bilm, trained, tmp_path):

@@ -5,7 +5,13 @@ import shutil
 
 import pytest
 import torch
-from helpers.launch import EXAMPLES, assert_same_weights, run
+from helpers.launch import (
+    EXAMPLES,
+    assert_divergence_stops,
+    assert_only_the_same_run_goes_on,
+    assert_same_weights,
+    run,
+)
 from helpers.tiny import tiny_config
 from transformers import AutoModelForTokenClassification
 
@@ -74,6 +80,16 @@ def test_resumed_run_ends_with_the_same_weights(setting, trained, tmp_path):
     shutil.copytree(last, resumed / last.name, ignore=lambda *_: {"trainer_state.json"})
     run(SCRIPT, [*setting, "--output_dir", resumed, "--num_train_epochs", 3])
     assert_same_weights(resumed, trained)
+
+
+def test_only_the_same_run_goes_on_in_a_folder(setting, trained):
+    arguments = [*setting, "--output_dir", trained, "--num_train_epochs", 3]
+    assert_only_the_same_run_goes_on(SCRIPT, arguments, trained)
+
+
+def test_a_run_that_diverges_stops_and_saves_nothing(setting, tmp_path):
+    assert_divergence_stops(SCRIPT, [*setting, "--output_dir", tmp_path, "--num_train_epochs", 3])
+    assert not list(tmp_path.glob("checkpoint-*"))
 
 
 @pytest.mark.parametrize(
