@@ -11,18 +11,21 @@ from pathlib import Path
 import torch
 
 from elmo_hf import ElmoConfig, ElmoModel, ElmoTokenizer, bundled_model
+from elmo_hf.system import new_folder, run_program
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output_dir", type=Path, required=True, help="the folder to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace the folder if it exists")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random weights")
     args = parser.parse_args()
     torch.manual_seed(args.seed)
-    ElmoModel(ElmoConfig.from_pretrained(bundled_model())).save_pretrained(args.output_dir)
-    ElmoTokenizer.from_pretrained(bundled_model()).save_pretrained(args.output_dir)
+    with new_folder(args.output_dir, args.overwrite) as folder:
+        ElmoModel(ElmoConfig.from_pretrained(bundled_model())).save_pretrained(folder)
+        ElmoTokenizer.from_pretrained(bundled_model()).save_pretrained(folder)
     print(f"saved in {args.output_dir}")
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from elmo_hf import ElmoForTokenClassification, ElmoTokenizer
 from elmo_hf.hub import BUNDLED, find_tagger
-from elmo_hf.system import run_program
+from elmo_hf.system import new_folder, refuse_existing_folder, run_program
 from elmo_hf.tagging import load_tagged, number_tags
 
 SAMPLE = Path(__file__).resolve().parent / "sample" / "train.conllu"
@@ -41,7 +41,10 @@ def main() -> None:
     parser.add_argument("--rank", type=int, default=8, help="rank of the added matrices")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--output_dir", type=Path, required=True)
+    parser.add_argument("--overwrite", action="store_true", help="replace the folder if it exists")
     args = parser.parse_args()
+    # now rather than after the training
+    refuse_existing_folder(args.output_dir, args.overwrite)
     torch.manual_seed(args.seed)
     base = ElmoForTokenClassification.from_pretrained(args.model_name_or_path)
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
@@ -68,9 +71,10 @@ def main() -> None:
             optimizer.zero_grad()
             losses.append(loss.item())
         print(f"epoch {epoch + 1}: loss {sum(losses) / len(losses):.4f}")
-    model.save_pretrained(args.output_dir / "adapter")
-    model.merge_and_unload().save_pretrained(args.output_dir / "merged")
-    tokenizer.save_pretrained(args.output_dir / "merged")
+    with new_folder(args.output_dir, args.overwrite) as folder:
+        model.save_pretrained(folder / "adapter")
+        model.merge_and_unload().save_pretrained(folder / "merged")
+        tokenizer.save_pretrained(folder / "merged")
     print(f"saved in {args.output_dir}")
 
 
