@@ -25,7 +25,7 @@ SAMPLE = Path(__file__).resolve().parent / "sample" / "train.conllu"
 TARGETS = ["input_linear", "recurrent_linear", "projection", "classifier"]
 
 
-def main() -> None:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -42,7 +42,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--output_dir", type=Path, required=True)
     parser.add_argument("--overwrite", action="store_true", help="replace the folder if it exists")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_arguments()
     # now rather than after the training
     refuse_existing_folder(args.output_dir, args.overwrite)
     torch.manual_seed(args.seed)
