@@ -158,7 +158,7 @@ def read_overrides(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{str(path)!r} is not JSON ({first_line(error)}); correct it.") from error
     if not isinstance(found, dict):
-        raise ValueError(f"{str(path)!r} must hold a JSON object, as in {{\"cell_size\": 1024}}.")
+        raise ValueError(f'{str(path)!r} must hold a JSON object, as in {{"cell_size": 1024}}.')
     known = {field.name for field in fields(ElmoConfig)}
     unknown = [name for name in found if name not in known]
     if unknown:

@@ -20,7 +20,7 @@ def is_comment(line: str) -> bool:
 
 def is_word(row: list[str]) -> bool:
     """Whether a row is a word of its sentence, rather than a range of words or an empty node."""
-    return row[0].isdigit()
+    return row[0].isdecimal()
 
 
 def format_sentence(

@@ -11,7 +11,6 @@ from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.tagging.tasks import TASKS
 from elmo_hf.training.settings import SEEDS, check_values, option
 
-
 # What a head may read besides single layers.
 LAYERS = ("mix", "top", "mean", "all")
 

@@ -27,7 +27,7 @@ def dataset_source(
     rows = load_dataset(name, config, split)
     check_column(rows, column, f"The dataset {name!r}")
     rows = rows.select_columns([column])
-    return LineSource(name, row_lines(rows, on_error), len(rows), "line")
+    return LineSource(name, row_lines(rows, name, on_error), len(rows), "line")
 
 
 def load_dataset(name: str, config: str | None = None, split: str | None = None) -> Any:
@@ -60,17 +60,37 @@ def check_column(rows: Any, column: str, name: str = "The dataset") -> None:
         raise ValueError(f"{name} has no column {column!r}; it has {names}.")
 
 
-def row_lines(rows: "Dataset", on_error: str) -> Iterator[Line]:
+def readable_rows(rows: Any, where: str) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset one by one; `where` begins the message if its text is no text."""
+    count = 0
+    try:
+        for row in rows:
+            yield row
+            count += 1
+    # nothing else decodes: parquet and arrow files do not check that their strings are UTF-8
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{where}: the text after row {count} is not UTF-8; create the data again."
+        ) from error
+
+
+def check_sentence(sentence: Any, where: str) -> None:
+    """Refuses what is neither text nor a list of words; `where` begins the message."""
+    is_list = isinstance(sentence, list) and all(isinstance(word, str) for word in sentence)
+    if not is_list and not isinstance(sentence, str):
+        raise BadLineError(f"{where} should be text or a list of words, not {sentence!r:.50}.")
+
+
+def row_lines(rows: "Dataset", name: str, on_error: str) -> Iterator[Line]:
     [column] = rows.column_names
-    for number, row in enumerate(rows):
+    for number, row in enumerate(readable_rows(rows, f"The dataset {name!r}")):
         sentence = row[column]
+        try:
+            check_sentence(sentence, f"Row {number}: {column!r}")
+        except BadLineError as error:
+            stop_or_skip(error, on_error)
+            sentence = []
         if isinstance(sentence, str):
             yield Line(number, sentence.strip(), sentence.split(), 1)
-            continue
-        if not isinstance(sentence, list) or not all(isinstance(word, str) for word in sentence):
-            message = (
-                f"Row {number}: {column!r} should be text or a list of words, not {sentence!r:.50}."
-            )
-            stop_or_skip(BadLineError(message), on_error)
-            sentence = []
-        yield Line(number, " ".join(sentence), sentence, 1)
+        else:
+            yield Line(number, " ".join(sentence), sentence, 1)

@@ -15,7 +15,6 @@ from typing import Any
 
 from transformers import HfArgumentParser
 
-
 # How a field says which numbers it takes, how this is tested, and how it is called.
 BOUNDS = {
     "at_least": (operator.ge, "at least"),
