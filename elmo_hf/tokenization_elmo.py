@@ -268,6 +268,8 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             raise ValueError(f"`padding_side` is {side!r}; choose 'left' or 'right'.")
         if strategy == PaddingStrategy.DO_NOT_PAD:
             return [(0, 0)] * len(lengths)
+        if multiple is not None and multiple < 1:
+            raise ValueError(f"`pad_to_multiple_of` is {multiple} but must be at least 1.")
         target = max(lengths, default=0) if strategy == PaddingStrategy.LONGEST else max_length or 0
         target += -target % (multiple or 1)
         missing = [max(target - length, 0) for length in lengths]
@@ -296,6 +298,9 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
     ) -> BatchEncoding:
         if text_pair is not None:
             raise ValueError("ELMo reads single sentences; encode the `text_pair` separately.")
+        for name, value in (("max_length", max_length), ("stride", stride)):
+            if value is not None and value < 0:
+                raise ValueError(f"`{name}` is {value} but must be at least 0.")
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
         words, spans, batched = self._read(text, is_split_into_words)
         windows = [

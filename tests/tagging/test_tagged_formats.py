@@ -108,10 +108,9 @@ def test_sentences_without_words_are_left_out_with_a_notice(split, tmp_path, cap
     files = {}
     for name in ("train", "validation", "test"):
         files[name] = tmp_path / name
-        rows = [{"tokens": ["a"], "tags": ["X"]}, {"tokens": [], "tags": []}] * 2
-        files[name].write_text(
-            "\n".join(json.dumps(row) for row in rows[: 4 - 3 * (name != split)])
-        )
+        rows = [{"tokens": ["a"], "tags": ["X"]}, {"tokens": [], "tags": []}]
+        rows = rows * 2 if name == split else rows[:1]
+        files[name].write_text("\n".join(json.dumps(row) for row in rows))
     splits, _ = load_splits(files)
     assert [row["tokens"] for row in splits[split]] == [["a"], ["a"]]
     assert f"{split}: sentences without words are left out (2, the first" in caplog.text
