@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 
 from datasets import ClassLabel, Dataset
 
-from elmo_hf.system.failures import first_line
 from elmo_hf.tagging import conllu
 from elmo_hf.tagging.tasks import TASKS
-from elmo_hf.text.dataset_rows import readable_rows
+from elmo_hf.text.dataset_rows import readable, readable_rows
 from elmo_hf.text_lines import read_lines
 
 # Names of columns that hold words, the likeliest first.
@@ -57,24 +56,15 @@ def read_format(path: Path, columns: Columns) -> Iterator[Sentence]:
     with path.open("rb") as file:
         start = file.read(4)
     if start == b"PAR1":
-        return read_rows(open_parquet(path), repr(str(path)), columns)
+        with readable(repr(str(path))):
+            rows = Dataset.from_parquet(str(path))
+        return read_rows(rows, repr(str(path)), columns)
     kind = recognise_format(path)
     if kind == "json":
         return read_json(path, columns)
     if kind in ("/", "_"):
         return read_joined(path, kind)
     return read_columns(path, kind, columns)
-
-
-def open_parquet(path: Path) -> Dataset:
-    try:
-        return Dataset.from_parquet(str(path))
-    # a damaged file makes pyarrow and datasets fail in a dozen ways
-    except Exception as error:
-        cause = first_line(error.__cause__ if isinstance(error.__cause__, Exception) else error)
-        raise ValueError(
-            f"{str(path)!r} is a damaged parquet file ({cause:.200}); create it again."
-        ) from error
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

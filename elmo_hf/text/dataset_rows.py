@@ -2,6 +2,7 @@
 """Datasets of the `datasets` library: loading them, and their rows as lines."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,12 +38,10 @@ def load_dataset(name: str, config: str | None = None, split: str | None = None)
     """
     datasets = require("datasets", "Reading a dataset")
     is_saved_split = Path(name, "state.json").exists()
-    if not is_saved_split and not Path(name, "dataset_dict.json").exists():
-        try:
+    with readable(f"The dataset {name!r}"):
+        if not is_saved_split and not Path(name, "dataset_dict.json").exists():
             return datasets.load_dataset(name, config, split=split)
-        except datasets.exceptions.DatasetGenerationError as error:
-            raise ValueError(f"The dataset {name!r} cannot be read: {error.__cause__}") from error
-    saved = datasets.load_from_disk(name)
+        saved = datasets.load_from_disk(name)
     # like a folder of data files without names of splits
     splits = datasets.DatasetDict(train=saved) if is_saved_split else saved
     if split is None:
@@ -51,6 +50,30 @@ def load_dataset(name: str, config: str | None = None, split: str | None = None)
         names = ", ".join(splits)
         raise ValueError(f"The dataset {name!r} has no split {split!r}; it has {names}.")
     return splits[split]
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """
+    Turns the failure of `datasets` to read something into one sentence, which `what` begins:
+    damaged and empty files make it and pyarrow fail in a dozen ways.
+    """
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
+        # the system's own errors are one sentence
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        # datasets only says that something failed, and its cause says what
+        cause = error.__cause__ or error
+        reason = " ".join(str(cause).split())
+        # an empty JSON file, and an empty text
+        if isinstance(cause, StopIteration) or type(cause).__name__ == "SchemaInferenceError":
+            reason = "its files have no rows"
+        kind = OSError if isinstance(error, OSError) else ValueError
+        raise kind(f"{what} cannot be read: {reason.rstrip('.'):.500}.") from error
 
 
 def check_column(rows: Any, column: str, name: str = "The dataset") -> None:

@@ -102,3 +102,22 @@ def test_a_dataset_whose_text_is_no_text(tmp_path):
     pq.write_table(pa.table({"text": strings}), tmp_path / "train.parquet")
     with pytest.raises(ValueError, match="the text after row 0 is not UTF-8"):
         list(dataset_source(str(tmp_path)).lines)
+
+
+@pytest.mark.parametrize("ending", ["txt", "json", "jsonl", "csv", "parquet", "arrow"])
+@pytest.mark.parametrize("content", [b"", b"\x00\xff damaged"], ids=["empty", "damaged"])
+def test_a_dataset_that_cannot_be_read_is_one_sentence(ending, content, tmp_path):
+    (tmp_path / f"train.{ending}").write_bytes(content)
+    with pytest.raises((ValueError, OSError)) as raised:
+        list(dataset_source(str(tmp_path), column="text").lines)
+    message = str(raised.value)
+    assert str(tmp_path) in message and message.endswith(".") and "\n" not in message
+    if not content and ending in ("txt", "json", "jsonl"):
+        assert message.endswith("cannot be read: its files have no rows.")
+
+
+def test_a_damaged_saved_dataset_is_one_sentence(tmp_path):
+    Dataset.from_dict({"text": ["Dogs bark"]}).save_to_disk(tmp_path)
+    (tmp_path / "state.json").write_text("{")
+    with pytest.raises(ValueError, match="The dataset '.*' cannot be read: Expecting property"):
+        dataset_source(str(tmp_path))
