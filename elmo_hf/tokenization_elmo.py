@@ -242,6 +242,9 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
 
     def _windows(self, length: int, limit: int | None, stride: int, overflow: bool) -> list[Span]:
         """What is kept of a sentence: one window, or with `overflow` as many as cover it."""
+        for name, value in (("max_length", limit), ("stride", stride)):
+            if value is not None and value < 0:
+                raise ValueError(f"`{name}` is {value} but must be at least 0.")
         if overflow and limit is not None and stride >= limit:
             raise ValueError(
                 f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}."
@@ -298,9 +301,6 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
     ) -> BatchEncoding:
         if text_pair is not None:
             raise ValueError("ELMo reads single sentences; encode the `text_pair` separately.")
-        for name, value in (("max_length", max_length), ("stride", stride)):
-            if value is not None and value < 0:
-                raise ValueError(f"`{name}` is {value} but must be at least 0.")
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
         words, spans, batched = self._read(text, is_split_into_words)
         windows = [

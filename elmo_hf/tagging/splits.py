@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 from datasets.exceptions import DatasetGenerationError
 from transformers.utils import logging
@@ -109,7 +108,8 @@ def generate(
     except DatasetGenerationError as error:
         # The cause names the line of the file; the error itself only says that there is one.
         raise error.__cause__ or error from None
-    lengths = pc.list_value_length(sentences.data.column("tokens")).to_pylist()
+    chunks = sentences.data.column("tokens").chunks
+    lengths = [length for chunk in chunks for length in chunk.value_lengths().to_pylist()]
     filled = [number for number, length in enumerate(lengths) if length]
     if len(filled) == len(lengths):
         return sentences

@@ -235,9 +235,8 @@ def swap(linear):
 
 
 def load_assigned(linear):
-    linear.load_state_dict(
-        {name: part + 0 for name, part in linear.state_dict().items()}, True, True
-    )
+    state = {name: part.clone() for name, part in linear.state_dict().items()}
+    linear.load_state_dict(state, assign=True)
 
 
 def load_last(linear):
