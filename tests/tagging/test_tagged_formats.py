@@ -163,6 +163,14 @@ def test_what_is_written_as_conllu_is_read_again(tmp_path):
     )
 
 
+def test_any_words_and_tags_are_written_as_rows(tmp_path):
+    path = tmp_path / "data"
+    words, tags = ["a\tb", "", " ", "c\r\nd", "ö"], ["X", "Y\nZ", "\t", "$", "_"]
+    path.write_text(conllu.format_sentence(words, tags), encoding="utf-8", newline="")
+    written = (["a b", "_", "_", "c  d", "ö"], ["X", "Y Z", "_", "$", "_"])
+    assert sentences(path) == [written]
+
+
 def test_splits_have_the_numbers_of_the_training_tags(tmp_path):
     (tmp_path / "train").write_text("a/X b/Y\nc/Z\n")
     (tmp_path / "dev").write_text("a/Z\n")
