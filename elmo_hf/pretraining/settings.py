@@ -125,11 +125,6 @@ class PretrainingSettings(TextOptions, ModelOptions, TrainingOptions):
             )
         check_values(self)
         if self.config_overrides is not None:
-            if self.model_name_or_path is not None:
-                raise ValueError(
-                    "config_overrides is for the shape of a new model; leave it or "
-                    "model_name_or_path out."
-                )
             # now, and not when a large text has been counted
             self.new_config()
 

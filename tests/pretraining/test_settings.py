@@ -225,16 +225,6 @@ def test_bad_overrides_are_refused_before_any_text_is_read(text, sentence, tmp_p
     assert "\n" not in str(raised.value)
 
 
-def test_overrides_of_a_model_to_continue_from_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="config_overrides is for the shape of a new model"):
-        PretrainingSettings(
-            train_file="t",
-            output_dir=tmp_path,
-            model_name_or_path="m",
-            config_overrides=tmp_path / "shape.json",
-        )
-
-
 def test_a_truncated_vocabulary_is_one_sentence(tmp_path):
     words = tmp_path / "words.txt.gz"
     words.write_bytes(gzip.compress(b"<S>\n</S>\n<UNK>\n" + os.urandom(999).hex().encode())[:200])
