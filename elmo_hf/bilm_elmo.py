@@ -123,8 +123,8 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
         The copies are used only when gradients are off. They take as much memory as the weights
         and are dropped by `train()`. A copy is ignored once its weight was moved, replaced or
         written in place (an optimizer's step, `load_state_dict`); call this again then, and always
-        after a write through `.data`, which cannot be noticed reliably. On other devices and in
-        other precisions nothing is copied.
+        after a write through `.data` or numpy, which cannot be noticed reliably. On other devices
+        and in other precisions nothing is copied.
         """
         self.eval()
         for module in self.modules():

@@ -20,10 +20,11 @@ class WeightCopy:
     """
     A copy of weights that knows whether they have changed since.
 
-    It is stale once a weight was moved or replaced (its address), or written in place where
-    autograd sees it: by an optimizer, `load_state_dict`, `copy_` under `no_grad` (its version). A
-    write through `.data` leaves no such trace and is noticed only if it changes one of about 32
-    sampled values, so call `prepare_for_inference` again after writing to `.data`.
+    It is stale once a weight was moved or replaced (its address: the samples keep the old memory
+    from being used again), or written in place where autograd sees it, as a whole, in a slice or
+    in a view: by an optimizer, `load_state_dict`, or `copy_` under `no_grad` (its version). A write
+    through `.data` or numpy leaves no such trace and is noticed only if it changes one of about 32
+    sampled values, so call `prepare_for_inference` again after one.
     """
 
     SAMPLES = 32

@@ -242,6 +242,9 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
 
     def _windows(self, length: int, limit: int | None, stride: int, overflow: bool) -> list[Span]:
         """What is kept of a sentence: one window, or with `overflow` as many as cover it."""
+        for name, value in (("max_length", limit), ("stride", stride)):
+            if value is not None and value < 0:
+                raise ValueError(f"`{name}` is {value} but must be at least 0.")
         if overflow and limit is not None and stride >= limit:
             raise ValueError(
                 f"`stride` is {stride}; choose it smaller than `max_length`, which is {limit}."
@@ -268,6 +271,8 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             raise ValueError(f"`padding_side` is {side!r}; choose 'left' or 'right'.")
         if strategy == PaddingStrategy.DO_NOT_PAD:
             return [(0, 0)] * len(lengths)
+        if multiple is not None and multiple < 1:
+            raise ValueError(f"`pad_to_multiple_of` is {multiple} but must be at least 1.")
         target = max(lengths, default=0) if strategy == PaddingStrategy.LONGEST else max_length or 0
         target += -target % (multiple or 1)
         missing = [max(target - length, 0) for length in lengths]

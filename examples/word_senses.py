@@ -52,7 +52,7 @@ def main() -> None:
     # 1. Read the sentences.
     occurrences = read_occurrences(args.sentences)
     known = dict.fromkeys(one.word for one in occurrences)
-    words = args.words or list(known)
+    words = list(dict.fromkeys(args.words or known))
     unknown = [word for word in words if word not in known]
     if unknown:
         raise ValueError(f"{args.sentences} has no sentence for {unknown[0]!r}.")

@@ -32,21 +32,24 @@ def tag(
     device: Device = None,
 ) -> None:
     """Tag the words of a text and print CoNLL-U, or one coloured line per sentence."""
+    if sys.stdout is None:
+        raise ValueError("Standard output is closed; write to a file, as in: elmo-hf tag IN > OUT")
     output_format = output_format or ("colour" if sys.stdout.isatty() else "conllu")
     if output_format not in FORMATS:
         raise ValueError(f"--format is {output_format!r} but must be {' or '.join(FORMATS)}.")
-    source = text_source(one_input(text, input_option) or STANDARD_INPUT)
+    pattern = one_input(text, input_option) or STANDARD_INPUT
+    source = text_source(pattern)
     tagger = ElmoTagger(model, device=choose_device(device))
     show = colour_painter(tagger) if output_format == "colour" else conllu
-    for sentence in tagger.tag(read_words(source)):
+    # typed text needs no bar
+    is_typed = pattern == STANDARD_INPUT and sys.stdin.isatty()
+    for sentence in tagger.tag(read_words(source, is_typed)):
         print(show(sentence), end="")
 
 
-def read_words(source: LineSource) -> Iterator[list[str]]:
-    """The words of each line that has any, with a progress bar."""
-    # typed text needs no bar
-    is_typed = source.name == STANDARD_INPUT and sys.stdin.isatty()
-    with tqdm(total=source.total, unit=source.unit, unit_scale=True, disable=is_typed) as bar:
+def read_words(source: LineSource, quiet: bool) -> Iterator[list[str]]:
+    """The words of each line that has any, with a progress bar unless it is to be quiet."""
+    with tqdm(total=source.total, unit=source.unit, unit_scale=True, disable=quiet) as bar:
         for line in source.lines:
             bar.update(line.size)
             if line.words:

@@ -14,6 +14,7 @@ from elmo_hf.embedding.sentence_embedder import SentenceEmbedder
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.hub.loading import load_elmo
 from elmo_hf.modeling_elmo import ElmoModel, ElmoPreTrainedModel
+from elmo_hf.text.batching import check_sentences
 from elmo_hf.text.lines import Line, LineSource
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
@@ -130,8 +131,10 @@ class ElmoEmbedder(SentenceEmbedder):
 
 def batch_to_ids(batch: Sequence[Sequence[str]]) -> torch.Tensor:
     """Character ids of sentences, (sentences, words, 50), like AllenNLP's function of this name."""
+    sentences = list(batch)
+    check_sentences(sentences)
     tokenizer = ElmoTokenizer(boundary_words=True)
-    if not batch:
+    if not sentences:
         return torch.zeros(0, 0, tokenizer.max_characters_per_token, dtype=torch.long)
-    encoded = tokenizer(list(batch), is_split_into_words=True, padding=True, return_tensors="pt")
+    encoded = tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")
     return encoded["input_ids"]

@@ -3,7 +3,7 @@
 
 from elmo_hf.pages.page import section, write_page
 from elmo_hf.pages.plane import Dot, draw_plane, layer_name, project_to_plane
-from elmo_hf.pages.plots import new_figure, save_figure
+from elmo_hf.pages.plots import new_figure, plain, save_figure
 from elmo_hf.pages.senses import (
     Occurrence,
     WordStudy,
@@ -26,6 +26,7 @@ __all__ = [
     "layer_name",
     "nearest_neighbours",
     "new_figure",
+    "plain",
     "project_to_plane",
     "read_occurrences",
     "same_sense_share",

@@ -24,6 +24,16 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> 
     return figure, grid
 
 
+def plain(text: str) -> str:
+    """
+    A text of somebody else for a title, a label or a tick, shown as it is: matplotlib reads what is
+    between two dollars as mathematics, and leaves labels with a leading underscore out of legends.
+    """
+    text = text.replace("$", r"\$")
+    # nobody sees the space
+    return f" {text}" if text.startswith("_") else text
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Writes a PNG; missing parent folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)

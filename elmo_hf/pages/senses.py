@@ -6,7 +6,7 @@ senses apart if the nearest other vector of the word, by cosine, is from a sente
 sense.
 """
 
-import csv
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 
 from elmo_hf.modeling_elmo import ElmoModel
+from elmo_hf.text_lines import read_lines
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # Cosines that differ by less than this differ only by rounding.
@@ -49,22 +50,33 @@ class WordStudy(NamedTuple):
 
 
 def read_occurrences(path: Path) -> list[Occurrence]:
-    """Reads a table of tab-separated values with the columns word, sense and sentence."""
-    with path.open(encoding="utf-8", newline="") as file:
-        table = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        if table.fieldnames != list(Occurrence._fields):
-            raise ValueError(f"{path}: the first line must name the columns word, sense, sentence.")
-        found = []
-        for row in table:
-            if None in row or None in row.values():
-                raise ValueError(f"{path}, line {table.line_num}: there must be three columns.")
-            found.append(Occurrence(**row))
-            times = found[-1].sentence.split().count(found[-1].word)
-            if times != 1:
-                raise ValueError(
-                    f"{path}, line {table.line_num}: {found[-1].word!r} must occur exactly once in "
-                    f"its sentence, not {times} times."
-                )
+    """
+    Reads a table of tab-separated values with the columns word, sense and sentence. Every word
+    needs two sentences at least, because an occurrence is compared with the others of its word.
+    """
+    lines = enumerate(read_lines(path), start=1)
+    if next(lines, (1, ""))[1].split("\t") != list(Occurrence._fields):
+        raise ValueError(f"{path}: the first line must name the columns word, sense, sentence.")
+    found: list[Occurrence] = []
+    for number, line in lines:
+        if not line:
+            continue
+        row = line.split("\t")
+        if len(row) != len(Occurrence._fields):
+            raise ValueError(f"{path}, line {number}: there must be three columns.")
+        found.append(Occurrence(*row))
+        times = found[-1].sentence.split().count(found[-1].word)
+        if times != 1:
+            raise ValueError(
+                f"{path}, line {number}: {found[-1].word!r} must occur exactly once in its "
+                f"sentence, not {times} times."
+            )
+    if not found:
+        raise ValueError(f"{path}: there is no sentence under the first line.")
+    counts = Counter(one.word for one in found)
+    lonely = next((word for word, count in counts.items() if count < 2), None)
+    if lonely is not None:
+        raise ValueError(f"{path}: {lonely!r} has only one sentence; a word needs at least two.")
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from elmo_hf.text.dataset_rows import check_column
+from elmo_hf.text.dataset_rows import check_column, check_sentence
 from elmo_hf.text_lines import decode_line, open_text, raw_lines
 
 LINES_IN_BLOCK = 1 << 10
@@ -164,7 +164,15 @@ class DatasetCorpus(BlockCorpus):
         return [sentence for start in starts for sentence in self._sentences(start)]
 
     def _sentences(self, start: int) -> list[Sentence]:
-        rows = self.dataset[start : start + LINES_IN_BLOCK][self.column]
+        try:
+            rows = self.dataset[start : start + LINES_IN_BLOCK][self.column]
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"The dataset's column {self.column!r} is not UTF-8 after row {start}; create the "
+                "data again."
+            ) from error
+        for number, row in enumerate(rows, start=start):
+            check_sentence(row, f"Row {number} of the dataset: {self.column!r}")
         return [row for row in rows if words_of(row)]
 
 

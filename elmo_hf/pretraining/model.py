@@ -1,7 +1,6 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """The vocabulary and the model that a run trains: new ones, or those to continue from."""
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -11,7 +10,7 @@ from accelerate.utils import set_seed
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.bundled import find_model
 from elmo_hf.modeling_elmo import ElmoForPreTraining, ElmoModel
-from elmo_hf.pretraining.settings import PRESETS, PretrainingSettings
+from elmo_hf.pretraining.settings import PretrainingSettings
 from elmo_hf.word_vocabulary import WordVocabulary
 
 
@@ -38,10 +37,7 @@ def make_model(
         return continued_model(find_model(settings.model_name_or_path), vocabulary)
     if vocabulary is None:
         raise ValueError("A new model needs a vocabulary, as `make_vocabulary` makes it.")
-    fields = PRESETS[settings.preset]
-    if settings.config_overrides is not None:
-        fields = fields | json.loads(settings.config_overrides.read_text(encoding="utf-8"))
-    model = ElmoForPreTraining(ElmoConfig(**fields | vocabulary.config_fields()))
+    model = ElmoForPreTraining(settings.new_config(**vocabulary.config_fields()))
     model.vocabulary = vocabulary
     return model
 

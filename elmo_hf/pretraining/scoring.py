@@ -14,6 +14,7 @@ from elmo_hf.hub.loading import refuse_other_classes
 from elmo_hf.language_model_elmo import ElmoForPreTraining, align, predictions
 from elmo_hf.pretraining.batches import encode_tokens, known_words, number_tokens
 from elmo_hf.softmax_elmo import LOGITS_AT_ONCE
+from elmo_hf.text.batching import check_sentences
 from elmo_hf.word_vocabulary import SPECIAL_WORDS
 
 
@@ -81,6 +82,9 @@ class ElmoScorer:
 
         Every sentence is read by itself. A word that the vocabulary lacks counts as `<UNK>`.
         """
+        if batch_size < 1:
+            raise ValueError(f"`batch_size` is {batch_size} but must be at least 1.")
+        check_sentences(sentences)
         scores = []
         with evaluating(self.model):
             for start in range(0, len(sentences), batch_size):
@@ -105,6 +109,9 @@ class ElmoScorer:
     @torch.no_grad()
     def substitutes(self, sentence: Sequence[str], k: int = 10) -> list[list[Substitute]]:
         """The `k` words that fit best at each place, given the words to its left and right."""
+        if k < 1:
+            raise ValueError(f"`k` is {k} but must be at least 1.")
+        check_sentences([sentence])
         with evaluating(self.model):
             input_ids, labels = self.encode([sentence])
             mask, packing, layers, _ = self.model.read(input_ids, labels >= 0)

@@ -1,11 +1,14 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """The settings of a pretraining run, which are also the options of `run_pretrain.py`."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmo_hf.training.settings import option
+from elmo_hf.configuration_elmo import ElmoConfig
+from elmo_hf.system.failures import first_line
+from elmo_hf.training.settings import SEEDS, check_values, option
 
 # shapes of models, as fields of ElmoConfig
 PRESETS: dict[str, dict[str, Any]] = {
@@ -92,16 +95,18 @@ class TrainingOptions:
         "adamw", help="optimizer with its learning rate and clipping", choices=list(RECIPES)
     )
     learning_rate: float | None = option(
-        None, help="the highest learning rate; default: that of the recipe"
+        None, help="the highest learning rate; default: that of the recipe", above=0
     )
-    num_train_epochs: int = option(10, help="how many times to read the training text")
-    max_train_steps: int | None = option(None, help="how many steps to take, instead of epochs")
-    per_device_train_batch_size: int = option(32, help="rows of text per process")
-    window_size: int = option(20, help="words that a row reads per step")
-    warmup_steps: int = option(200, help="warm-up steps; adamw only")
-    weight_decay: float = option(0.01, help="weight decay; adamw only")
-    checkpointing_steps: int = option(500, help="steps between checkpoints")
-    seed: int = option(42, help="random seed")
+    num_train_epochs: int = option(10, help="how many times to read the training text", at_least=1)
+    max_train_steps: int | None = option(
+        None, help="how many steps to take, instead of epochs", at_least=1
+    )
+    per_device_train_batch_size: int = option(32, help="rows of text per process", at_least=1)
+    window_size: int = option(20, help="words that a row reads per step", at_least=1)
+    warmup_steps: int = option(200, help="warm-up steps; adamw only", at_least=0)
+    weight_decay: float = option(0.01, help="weight decay; adamw only", at_least=0)
+    checkpointing_steps: int = option(500, help="steps between checkpoints", at_least=1)
+    seed: int = option(42, help="random seed", **SEEDS)
     report_to: str | None = option(None, help="a tracker of accelerate, such as tensorboard")
     output_dir: Path = option(
         help="folder for the model and the checkpoints; a run in it is resumed"
@@ -123,23 +128,39 @@ class PretrainingSettings(TextOptions, ModelOptions, TrainingOptions):
                 "dataset_name brings its own validation and test text; leave validation_file and "
                 "test_file out."
             )
-        for name, table in (("preset", PRESETS), ("recipe", RECIPES)):
-            if getattr(self, name) not in table:
-                raise ValueError(
-                    f"`{name}` is {getattr(self, name)!r} but must be one of {', '.join(table)}."
-                )
-        for name in (
-            "num_train_epochs",
-            "max_train_steps",
-            "per_device_train_batch_size",
-            "window_size",
-            "checkpointing_steps",
-        ):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` is {value} but must be at least 1.")
+        check_values(self)
+        if self.config_overrides is not None:
+            # now, and not when a large text has been counted
+            self.new_config()
+
+    def new_config(self, **more: Any) -> ElmoConfig:
+        """The configuration of a new model: that of the preset, the overrides, and these fields."""
+        chosen = PRESETS[self.preset]
+        if self.config_overrides is None:
+            return ElmoConfig.from_dict(chosen | more)
+        overrides = read_overrides(self.config_overrides)
+        try:
+            return ElmoConfig.from_dict(chosen | overrides | more)
+        # some of its checks need values of the right type
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{str(self.config_overrides)!r}: {first_line(error)}.") from error
 
     @property
     def highest_learning_rate(self) -> float:
         rate = self.learning_rate
         return RECIPES[self.recipe].learning_rate if rate is None else rate
+
+
+def read_overrides(path: Path) -> dict[str, Any]:
+    """The fields of `ElmoConfig` in a JSON file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{str(path)!r} is not JSON ({first_line(error)}); correct it.") from error
+    if not isinstance(found, dict):
+        raise ValueError(f'{str(path)!r} must hold a JSON object, as in {{"cell_size": 1024}}.')
+    known = {field.name for field in fields(ElmoConfig)}
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        raise ValueError(f"{str(path)!r}: ElmoConfig has no field {unknown[0]!r}; correct it.")
+    return found

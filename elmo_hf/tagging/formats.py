@@ -11,6 +11,7 @@ JSON lines, parquet one sentence per row, with a list of words and a list of tag
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +20,15 @@ from datasets import ClassLabel, Dataset
 
 from elmo_hf.tagging import conllu
 from elmo_hf.tagging.tasks import TASKS
+from elmo_hf.text.dataset_rows import readable, readable_rows
 from elmo_hf.text_lines import read_lines
 
 # Names of columns that hold words, the likeliest first.
 TOKEN_COLUMNS = ("tokens", "words", "form", "forms")
 # How many lines are looked at to recognise a format.
 LINES_LOOKED_AT = 200
+# Half of a character, which JSON can write and UTF-8 cannot.
+SURROGATE = re.compile("[\\ud800-\\udfff]")
 # `tokens`, `tags`, and the `line` at which the sentence begins.
 Sentence = dict[str, Any]
 
@@ -52,7 +56,9 @@ def read_format(path: Path, columns: Columns) -> Iterator[Sentence]:
     with path.open("rb") as file:
         start = file.read(4)
     if start == b"PAR1":
-        return read_rows(Dataset.from_parquet(str(path)), repr(str(path)), columns)
+        with readable(repr(str(path))):
+            rows = Dataset.from_parquet(str(path))
+        return read_rows(rows, repr(str(path)), columns)
     kind = recognise_format(path)
     if kind == "json":
         return read_json(path, columns)
@@ -111,8 +117,17 @@ def read_columns(path: Path, kind: str, columns: Columns) -> Iterator[Sentence]:
                 f"{str(path)!r}, line {number}: {len(row)} {separator}-separated {noun}, but "
                 f"{wanted}; correct this line."
             )
+        where = f"{str(path)!r}, line {number}"
+        if is_conllu and not conllu.is_conllu(row):
+            raise ValueError(
+                f"{where}: {row[0]!r:.50} is not the number of a word, as in 1, 1-2 or 1.1; "
+                "correct it."
+            )
         if is_conllu and not conllu.is_word(row):
             continue
+        for place in places:
+            if not row[place].strip():
+                raise ValueError(f"{where}: column {place + 1} is empty; correct this line.")
         tokens.append(row[places[0]])
         tags.append(row[places[1]])
         start = start or number
@@ -126,7 +141,7 @@ def find_columns(path: Path, width: int, is_conllu: bool, columns: Columns) -> t
     for name in wanted:
         if name not in names:
             raise ValueError(
-                f"{str(path)!r} has no column {name!r}; its columns are {', '.join(names)}."
+                f"{str(path)!r} has no column {name!r}; its columns are {', '.join(names):.200}."
             )
     return names.index(wanted[0]), names.index(wanted[1])
 
@@ -138,8 +153,8 @@ def read_joined(path: Path, separator: str) -> Iterator[Sentence]:
         for word, _, tag in pairs:
             if not word or not tag:
                 raise ValueError(
-                    f"{str(path)!r}, line {number}: {word + tag!r} has no {separator!r} between a "
-                    f"word and its tag; write word{separator}TAG."
+                    f"{str(path)!r}, line {number}: {word + tag!r:.50} has no {separator!r} "
+                    f"between a word and its tag; write word{separator}TAG."
                 )
         if pairs:
             tokens, _, tags = map(list, zip(*pairs, strict=True))
@@ -154,8 +169,14 @@ def read_json(path: Path, columns: Columns) -> Iterator[Sentence]:
         where = f"{str(path)!r}, line {number}"
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+        # also a number of too many digits, and brackets without end
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{where}: this is not JSON ({error}); correct this line.") from error
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{where}: this is not a JSON object; write a sentence as "
+                '{"tokens": ["Hi"], "tags": ["INTJ"]}.'
+            )
         names = names or choose_columns(where, list(row), columns)
         yield check_row(row, names, where, number)
 
@@ -164,10 +185,15 @@ def read_rows(rows: Any, where: str, columns: Columns) -> Iterator[Sentence]:
     """Reads a dataset; tags that are numbers of classes get their names."""
     names = choose_columns(where, list(rows.column_names), columns)
     feature = getattr(rows.features[names[1]], "feature", None)
-    for number, row in enumerate(rows, start=1):
-        if isinstance(feature, ClassLabel):
-            row[names[1]] = [feature.int2str(tag) for tag in row[names[1]]]
+    for number, row in enumerate(readable_rows(rows, where), start=1):
+        if isinstance(feature, ClassLabel) and row[names[1]] is not None:
+            row[names[1]] = [name_class(feature, tag) for tag in row[names[1]]]
         yield check_row(row, names, f"{where}, row {number}", number)
+
+
+def name_class(feature: ClassLabel, tag: Any) -> Any:
+    """The name of a class; None, which `check_row` refuses, for what is no class."""
+    return feature.int2str(tag) if tag is not None and 0 <= tag < feature.num_classes else None
 
 
 def choose_columns(where: str, found: list[str], columns: Columns) -> tuple[str, str]:
@@ -181,7 +207,8 @@ def choose_columns(where: str, found: list[str], columns: Columns) -> tuple[str,
         if not names or names[0] not in found:
             missing = f"no column {wanted!r}" if wanted else f"no column that looks like {kind}s"
             raise ValueError(
-                f"{where}: there is {missing}; name one of {', '.join(found)} with --{kind}_column."
+                f"{where}: there is {missing}; name one of {', '.join(found):.200} with "
+                f"--{kind}_column."
             )
         chosen.append(names[0])
     return chosen[0], chosen[1]
@@ -193,4 +220,18 @@ def check_row(row: dict, names: tuple[str, str], where: str, line: int) -> Sente
         raise ValueError(
             f"{where}: {names[0]!r} and {names[1]!r} must be lists of one length; correct this row."
         )
+    for name, values in zip(names, (tokens, tags), strict=True):
+        for place, value in enumerate(values, start=1):
+            if not is_text(value) or (value == "" and values is tags):
+                raise ValueError(
+                    f"{where}: number {place} of {name!r} is {value!r:.50}, which is not a text; "
+                    "correct this row."
+                )
     return {"tokens": [*map(str, tokens)], "tags": [*map(str, tags)], "line": line}
+
+
+def is_text(value: Any) -> bool:
+    """Whether this can be a word or a tag: a string of characters, or the number of a class."""
+    if isinstance(value, str):
+        return SURROGATE.search(value) is None
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -19,11 +19,11 @@ def new_tagger(
     fine-tuned. Static word vectors, if there are any, are those of the training words.
     """
     name = find_model(settings.model_name_or_path)
+    layer = chosen_layer(settings.layers, ElmoConfig.from_pretrained(name).num_hidden_layers)
     vectors = None
     if settings.word_vectors is not None:
         known = {word for tokens in train["tokens"] for word in tokens}
         words, vectors = read_word_vectors(settings.word_vectors, known)
-    layer = int(settings.layers) if settings.layers.isdigit() else settings.layers
     config = ElmoConfig.from_pretrained(
         name,
         id2label=dict(enumerate(labels)),
@@ -49,3 +49,12 @@ def new_tagger(
     if not settings.finetune_bilm:
         model.freeze_bilm()
     return model
+
+
+def chosen_layer(layers: str, top: int) -> str | int:
+    """The setting `layers`, where a number is one; `top` is the highest number of the biLM."""
+    if not layers.isdecimal():
+        return layers
+    if int(layers) > top:
+        raise ValueError(f"`layers` is {layers} but must be at most {top}, the model's top layer.")
+    return int(layers)

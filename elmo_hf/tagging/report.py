@@ -12,12 +12,14 @@ from datasets import Dataset
 
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.pages.page import section, write_page
-from elmo_hf.pages.plots import new_figure, save_figure
+from elmo_hf.pages.plots import new_figure, plain, save_figure
 from elmo_hf.tagging.evaluation import Evaluation
 from elmo_hf.tagging.figures import fractions
 
 # How many mistakes are shown, and how many words on either side of each.
 MISTAKES, CONTEXT = 30, 6
+# How many tags a picture shows: its size grows with them, and memory with the square of its size.
+TAGS = 100
 BLUE = "#4c78a8"
 
 
@@ -115,7 +117,7 @@ def draw_learning(path: Path, history: list[dict]) -> None:
     left.set(xlabel="epoch", ylabel="loss")
     for name in fractions(history[0]["figures"]):
         scores = [100 * entry["figures"][name] for entry in history]
-        right.plot(epochs, scores, marker=".", label=name.replace("_", " "))
+        right.plot(epochs, scores, marker=".", label=plain(name.replace("_", " ")))
     right.set(xlabel="epoch", ylabel="% on validation")
     for axes in (left, right):
         axes.legend(frameon=False)
@@ -142,21 +144,31 @@ def draw_layers(path: Path, model: ElmoForTokenClassification) -> bool:
     return True
 
 
+def confused_tags(pairs: Counter[tuple[str, str]]) -> list[str]:
+    """The tags in alphabetical order, or the most frequent ones if there are too many to draw."""
+    counts: Counter[str] = Counter()
+    for pair, count in pairs.items():
+        for name in pair:
+            counts[name] += count
+    return sorted(name for name, _ in counts.most_common(TAGS))
+
+
 def draw_confusion(path: Path, truth: list[list[str]], tags: list[list[str]]) -> None:
     pairs = Counter(
         pair for row in zip(truth, tags, strict=True) for pair in zip(*row, strict=True)
     )
-    names = sorted({name for pair in pairs for name in pair})
+    names = confused_tags(pairs)
     shares = []
     for right in names:
-        total = sum(pairs[right, guess] for guess in names)
+        total = sum(count for pair, count in pairs.items() if pair[0] == right)
         shares.append([pairs[right, guess] / max(1, total) for guess in names])
     size = max(4.0, 0.36 * len(names) + 2)
     figure, grid = new_figure(size, size)
     axes = grid[0, 0]
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(names)), names, rotation=90)
-    axes.set_yticks(range(len(names)), names)
+    shown = [plain(name) for name in names]
+    axes.set_xticks(range(len(names)), shown, rotation=90)
+    axes.set_yticks(range(len(names)), shown)
     for row, right in enumerate(names):
         for column, guess in enumerate(names):
             count = pairs[right, guess]
@@ -170,14 +182,17 @@ def draw_confusion(path: Path, truth: list[list[str]], tags: list[list[str]]) ->
 def draw_tags(path: Path, table: dict[str, dict]) -> None:
     """The first figure of each tag, and its counts."""
     name = next((name for row in table.values() for name in row), "")
-    rows = sorted(table.items(), key=lambda item: item[1][name])
+    # the lowest ones, if there are too many to draw
+    rows = sorted(table.items(), key=lambda item: item[1][name])[:TAGS]
     figure, grid = new_figure(8, 0.3 * len(rows) + 1)
     axes = grid[0, 0]
-    bars = axes.barh([tag for tag, _ in rows], [100 * row[name] for _, row in rows], color=BLUE)
+    bars = axes.barh(range(len(rows)), [100 * row[name] for _, row in rows], color=BLUE)
+    axes.set_yticks(range(len(rows)), [plain(tag) for tag, _ in rows])
     labels = []
     for _, row in rows:
         counts = [str(value) for value in row.values() if isinstance(value, int)]
         labels.append(f"{100 * row[name]:.1f}   ({', '.join(counts)})")
     axes.bar_label(bars, labels, padding=4)
-    axes.set(xlabel=f"{name.replace('_', ' ')} in %, and number of words or spans", xlim=(0, 118))
+    what = plain(name.replace("_", " "))
+    axes.set(xlabel=f"{what} in %, and number of words or spans", xlim=(0, 118))
     save_figure(figure, path)

@@ -12,9 +12,12 @@ from typing import Any
 
 from datasets import Dataset, Features, List, Value
 from datasets.exceptions import DatasetGenerationError
+from transformers.utils import logging
 
 from elmo_hf.tagging.formats import Columns, Sentence, read_rows, read_tagged
 from elmo_hf.text.dataset_rows import load_dataset
+
+logger = logging.get_logger(__name__)
 
 SPLITS = ("train", "validation", "test")
 FEATURES = Features(
@@ -94,14 +97,30 @@ def generate(
     settings: dict[str, Any],
     fingerprint: str | None = None,
 ) -> Dataset:
-    """The sentences that a function yields, as a dataset on disk."""
+    """
+    The sentences that a function yields, as a dataset on disk. Those without words are left out:
+    most formats cannot even write them, and there is nothing to learn or to measure.
+    """
     try:
-        return Dataset.from_generator(
+        sentences = Dataset.from_generator(
             read, gen_kwargs=settings, features=FEATURES, fingerprint=fingerprint
         )
     except DatasetGenerationError as error:
         # The cause names the line of the file; the error itself only says that there is one.
         raise error.__cause__ or error from None
+    chunks = sentences.data.column("tokens").chunks
+    lengths = [length for chunk in chunks for length in chunk.value_lengths().to_pylist()]
+    filled = [number for number, length in enumerate(lengths) if length]
+    if len(filled) == len(lengths):
+        return sentences
+    name = settings.get("where") or str(settings["path"])
+    if not filled:
+        raise ValueError(f"There is no word in any sentence of {name!r}.")
+    logger.warning(
+        f"{name}: sentences without words are left out ({len(lengths) - len(filled)}, the first of "
+        f"them at line {sentences[lengths.index(0)]['line']})."
+    )
+    return sentences.select(filled)
 
 
 def hash_file(path: Path) -> str:

@@ -26,7 +26,18 @@ def read_word_vectors(path: Path, words: Collection[str]) -> tuple[list[str], to
                     "spaces between the numbers."
                 )
             if word in words and word not in found:
-                found[word] = [float(value) for value in values]
+                found[word] = read_numbers(values, f"{str(path)!r}, line {number}: {word!r}")
     if not found:
         raise ValueError(f"{str(path)!r} has no vector for any of the training words.")
     return [*found], torch.tensor([*found.values()])
+
+
+def read_numbers(values: list[str], where: str) -> list[float]:
+    """The numbers of a vector; `where` begins the message if one is none."""
+    try:
+        numbers = [float(value) for value in values]
+    except ValueError as error:
+        raise ValueError(f"{where} is not followed by numbers alone; correct the line.") from error
+    if not numbers or not torch.tensor(numbers).isfinite().all():
+        raise ValueError(f"{where} is not followed by finite numbers; correct the line.")
+    return numbers

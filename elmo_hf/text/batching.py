@@ -10,6 +10,21 @@ Result = TypeVar("Result")
 SENTENCES_AT_ONCE = 256
 
 
+def check_sentences(sentences: Iterable[Sequence[str]]) -> None:
+    """Refuses sentences that are not lists of words."""
+    for words in sentences:
+        if isinstance(words, str):
+            raise ValueError(
+                f"A sentence is a list of words, not a string; split {words[:30]!r} first."
+            )
+        if not isinstance(words, Iterable):
+            raise ValueError(f"A sentence is a list of words, not {words!r:.50}.")
+        # a set of types, because asking every word takes twice as long
+        if not all(issubclass(kind, str) for kind in set(map(type, words))):
+            odd = next(word for word in words if not isinstance(word, str))
+            raise ValueError(f"A word is a string, not {odd!r:.50}.")
+
+
 def batches_by_length(
     lengths: Sequence[int], budget: int, numbers: Iterable[int] | None = None
 ) -> Iterator[list[int]]:
@@ -18,6 +33,8 @@ def batches_by_length(
     padding. The longest come first and ties keep their order; a sentence that is longer than the
     budget is a batch of its own.
     """
+    if budget < 1:
+        raise ValueError(f"`budget` is {budget} but must be at least 1.")
     order = range(len(lengths)) if numbers is None else numbers
     batch: list[int] = []
     for number in sorted(order, key=lambda number: -lengths[number]):
@@ -41,13 +58,11 @@ def map_by_length(
     the sentences of one window are batched by length together, so memory stays bounded for any
     number of sentences.
     """
+    if window < 1:
+        raise ValueError(f"`window` is {window} but must be at least 1.")
     rest = iter(sentences)
     while some := list(islice(rest, window)):
-        for words in some:
-            if isinstance(words, str):
-                raise ValueError(
-                    f"A sentence is a list of words, not a string; split {words[:30]!r} first."
-                )
+        check_sentences(some)
         done: dict[int, Result] = {}
         for batch in batches_by_length([len(words) for words in some], budget):
             for start in range(0, len(batch), SENTENCES_AT_ONCE):

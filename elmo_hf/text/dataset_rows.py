@@ -2,6 +2,7 @@
 """Datasets of the `datasets` library: loading them, and their rows as lines."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ def dataset_source(
     rows = load_dataset(name, config, split)
     check_column(rows, column, f"The dataset {name!r}")
     rows = rows.select_columns([column])
-    return LineSource(name, row_lines(rows, on_error), len(rows), "line")
+    return LineSource(name, row_lines(rows, name, on_error), len(rows), "line")
 
 
 def load_dataset(name: str, config: str | None = None, split: str | None = None) -> Any:
@@ -37,12 +38,10 @@ def load_dataset(name: str, config: str | None = None, split: str | None = None)
     """
     datasets = require("datasets", "Reading a dataset")
     is_saved_split = Path(name, "state.json").exists()
-    if not is_saved_split and not Path(name, "dataset_dict.json").exists():
-        try:
+    with readable(f"The dataset {name!r}"):
+        if not is_saved_split and not Path(name, "dataset_dict.json").exists():
             return datasets.load_dataset(name, config, split=split)
-        except datasets.exceptions.DatasetGenerationError as error:
-            raise ValueError(f"The dataset {name!r} cannot be read: {error.__cause__}") from error
-    saved = datasets.load_from_disk(name)
+        saved = datasets.load_from_disk(name)
     # like a folder of data files without names of splits
     splits = datasets.DatasetDict(train=saved) if is_saved_split else saved
     if split is None:
@@ -53,6 +52,30 @@ def load_dataset(name: str, config: str | None = None, split: str | None = None)
     return splits[split]
 
 
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """
+    Turns the failure of `datasets` to read something into one sentence, which `what` begins:
+    damaged and empty files make it and pyarrow fail in a dozen ways.
+    """
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
+        # the system's own errors are one sentence
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        # datasets only says that something failed, and its cause says what
+        cause = error.__cause__ or error
+        reason = " ".join(str(cause).split())
+        # an empty JSON file, and an empty text
+        if isinstance(cause, StopIteration) or type(cause).__name__ == "SchemaInferenceError":
+            reason = "its files have no rows"
+        kind = OSError if isinstance(error, OSError) else ValueError
+        raise kind(f"{what} cannot be read: {reason.rstrip('.'):.500}.") from error
+
+
 def check_column(rows: Any, column: str, name: str = "The dataset") -> None:
     """Refuses a column that is not there; `name` begins the message."""
     if column not in rows.column_names:
@@ -60,17 +83,37 @@ def check_column(rows: Any, column: str, name: str = "The dataset") -> None:
         raise ValueError(f"{name} has no column {column!r}; it has {names}.")
 
 
-def row_lines(rows: "Dataset", on_error: str) -> Iterator[Line]:
+def readable_rows(rows: Any, where: str) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset one by one; `where` begins the message if its text is no text."""
+    count = 0
+    try:
+        for row in rows:
+            yield row
+            count += 1
+    # nothing else decodes: parquet and arrow files do not check that their strings are UTF-8
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{where}: the text after row {count} is not UTF-8; create the data again."
+        ) from error
+
+
+def check_sentence(sentence: Any, where: str) -> None:
+    """Refuses what is neither text nor a list of words; `where` begins the message."""
+    is_list = isinstance(sentence, list) and all(isinstance(word, str) for word in sentence)
+    if not is_list and not isinstance(sentence, str):
+        raise BadLineError(f"{where} should be text or a list of words, not {sentence!r:.50}.")
+
+
+def row_lines(rows: "Dataset", name: str, on_error: str) -> Iterator[Line]:
     [column] = rows.column_names
-    for number, row in enumerate(rows):
+    for number, row in enumerate(readable_rows(rows, f"The dataset {name!r}")):
         sentence = row[column]
+        try:
+            check_sentence(sentence, f"Row {number}: {column!r}")
+        except BadLineError as error:
+            stop_or_skip(error, on_error)
+            sentence = []
         if isinstance(sentence, str):
             yield Line(number, sentence.strip(), sentence.split(), 1)
-            continue
-        if not isinstance(sentence, list) or not all(isinstance(word, str) for word in sentence):
-            message = (
-                f"Row {number}: {column!r} should be text or a list of words, not {sentence!r:.50}."
-            )
-            stop_or_skip(BadLineError(message), on_error)
-            sentence = []
-        yield Line(number, " ".join(sentence), sentence, 1)
+        else:
+            yield Line(number, " ".join(sentence), sentence, 1)

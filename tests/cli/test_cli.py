@@ -252,6 +252,34 @@ def test_tag_reads_standard_input_and_paints(elmo_hf, tagger_folder, monkeypatch
     assert printed.count("\n") == 3 and "\033[38;5;" in printed
 
 
+def test_typed_text_has_no_bar(elmo_hf, tagger_folder, monkeypatch):
+    bars = []
+    for typed in (True, False):
+        given = io.TextIOWrapper(io.BytesIO(TEXT.encode()))
+        monkeypatch.setattr(given, "isatty", lambda typed=typed: typed)
+        monkeypatch.setattr(sys, "stdin", given)
+        bars.append("B/s" in elmo_hf("tag", "--model", tagger_folder)[1])
+    assert bars == [False, True]
+
+
+def test_tag_names_a_line_that_is_no_text(elmo_hf, tagger_folder, tmp_path):
+    (tmp_path / "text").write_bytes(b"fine\ncaf\xe9\n")
+    _, complained = elmo_hf("tag", "--model", tagger_folder, tmp_path / "text", code=1)
+    sentence = "line 2: the byte 0xe9 is not UTF-8; convert the file to UTF-8 first."
+    assert complained.strip().endswith(sentence)
+    # `tag` has no such option
+    assert "--on-error" not in complained
+
+
+@pytest.mark.program
+def test_tag_without_an_output(tagger_folder, tmp_path):
+    (tmp_path / "text").write_text(TEXT)
+    command = f"{sys.executable} -m elmo_hf tag --model {tagger_folder} {tmp_path / 'text'} >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: Standard output is closed; write to a file")
+
+
 def test_empty_sentences_keep_their_place(tagger_folder):
     found = list(ElmoTagger(str(tagger_folder)).tag([[], ["a", "b"], []]))
     assert [len(sentence.tags) for sentence in found] == [0, 2, 0]

@@ -188,6 +188,8 @@ def test_names_and_shapes_of_allennlp(model):
     stream = maker.embed_sentences(iter(SENTENCES), batch_size=2)
     assert next(stream).shape == (3, 3, size) and len(list(stream)) == 4
     assert batch_to_ids([]).shape == (0, 0, 50)
+    with pytest.raises(ValueError, match="not a string; split 'The river bank .' first"):
+        batch_to_ids(["The river bank .", "Banks lend"])
     ids = batch_to_ids([["A", "dog"], ["Dogs"]])
     assert ids.shape == (2, 2, 50) and ids.dtype == torch.long
     assert ids[0, 1].tolist() == encode_word("dog") and not ids[1, 1].any()

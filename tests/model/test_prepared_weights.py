@@ -8,6 +8,7 @@ import torch
 from helpers.tiny import random_arrays, tiny_config, tokenize
 from test_modeling_elmo import SENTENCES, VARIANTS, all_layers, close
 from torch import nn
+from torch.nn.utils import prune
 
 from elmo_hf import ElmoForTokenClassification, ElmoModel, prepared_weights, recurrence_prepared
 from elmo_hf.conversion import reference_elmo
@@ -177,6 +178,123 @@ def test_one_value_that_autograd_sees_makes_a_copy_stale(place):
     with torch.no_grad():
         weight.view(-1)[PLACES[place](weight.numel())] += 1
     assert not copied.matches(weight)
+
+
+def optimizer_step(kind, **options):
+    def step(linear):
+        linear.weight.grad = torch.zeros_like(linear.weight)
+        # a value that is not sampled
+        linear.weight.grad.view(-1)[-1] = 1.0
+        kind([linear.weight], lr=0.1, **options).step()
+
+    return step
+
+
+def under(context, write):
+    def change(linear):
+        with context():
+            write(linear.weight)
+
+    return change
+
+
+def fill_last(weight):
+    nn.init.zeros_(weight.view(-1)[-3:])
+
+
+def index_last(weight):
+    weight.index_fill_(0, torch.tensor([len(weight) - 1]), 0.5)
+
+
+def mask_last(weight):
+    weight.masked_fill_(weight == weight[-1, -1], 0.5)
+
+
+def out_last(weight):
+    torch.add(weight[-1:], 1, out=weight[-1:])
+
+
+def assign_last(weight):
+    weight[-1, -1] = 0.5
+
+
+def detached_last(weight):
+    weight.detach()[-1, -1] = 0.5
+
+
+def transposed_last(weight):
+    weight.T[-1].mul_(2)
+
+
+def foreach_last(weight):
+    torch._foreach_mul_([weight[-1]], 2.0)
+
+
+def swap(linear):
+    torch.utils.swap_tensors(linear.weight, nn.Parameter(linear.weight.detach() + 0))
+
+
+def load_assigned(linear):
+    state = {name: part.clone() for name, part in linear.state_dict().items()}
+    linear.load_state_dict(state, assign=True)
+
+
+def load_last(linear):
+    state = {name: part.clone() for name, part in linear.state_dict().items()}
+    state["weight"][-1, -1] = 0.5
+    linear.load_state_dict(state)
+
+
+def vector_to_parameters(linear):
+    vector = nn.utils.parameters_to_vector(linear.parameters())
+    nn.utils.vector_to_parameters(vector, linear.parameters())
+
+
+def prune_last(linear):
+    prune.l1_unstructured(linear, "weight", amount=1)
+
+
+def there_and_back(linear):
+    linear.double().float()
+
+
+def shared_memory(linear):
+    linear.share_memory()
+
+
+WRITES = [
+    fill_last, index_last, mask_last, out_last, assign_last, detached_last, transposed_last,
+    foreach_last,
+]  # fmt: skip
+SEEN = {
+    "sgd": optimizer_step(torch.optim.SGD),
+    "sgd-one-by-one": optimizer_step(torch.optim.SGD, foreach=False),
+    "adamw": optimizer_step(torch.optim.AdamW),
+    "adamw-foreach": optimizer_step(torch.optim.AdamW, foreach=True),
+    "adamw-fused": optimizer_step(torch.optim.AdamW, fused=True),
+    "adagrad": optimizer_step(torch.optim.Adagrad),
+    **{f"no-grad-{write.__name__}": under(torch.no_grad, write) for write in WRITES},
+    **{f"inference-{write.__name__}": under(torch.inference_mode, write) for write in WRITES},
+    "swap": swap,
+    "load-assigned": load_assigned,
+    "load": load_last,
+    "vector-to-parameters": vector_to_parameters,
+    "prune": prune_last,
+    "there-and-back": there_and_back,
+    "shared-memory": shared_memory,
+}
+
+
+@pytest.mark.parametrize("change", SEEN.values(), ids=SEEN)
+def test_every_change_that_autograd_sees_makes_a_copy_stale(change):
+    """Also one of a value that is not sampled."""
+    linear = nn.Linear(10, 100)
+    copied = prepared_weights.WeightCopy(linear.weight)
+    linear(torch.ones(1, 10)).sum().backward()
+    copy.deepcopy(linear).state_dict()
+    assert copied.matches(linear.weight)
+    change(linear)
+    assert not copied.matches(linear.weight)
 
 
 @pytest.mark.parametrize("place", PLACES)

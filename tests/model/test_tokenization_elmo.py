@@ -268,6 +268,14 @@ class TestRefusals:
         with pytest.raises(ValueError, match=message):
             ElmoTokenizer(**options)
 
+    @pytest.mark.parametrize(
+        ("name", "value"), [("stride", -2), ("max_length", -1), ("pad_to_multiple_of", -8)]
+    )
+    def test_a_number_below_its_range_drops_no_word(self, tokenizer, name, value):
+        options = {"padding": True} if name == "pad_to_multiple_of" else {"truncation": True}
+        with pytest.raises(ValueError, match=f"`{name}` is {value} but must be at least"):
+            tokenizer("a b c d e", return_overflowing_tokens=True, **options, **{name: value})
+
     def test_stride_that_never_moves(self, tokenizer):
         with pytest.raises(
             ValueError, match="`stride` is 2; choose it smaller than `max_length`, which is 2"

@@ -4,11 +4,13 @@ import sys
 
 import pytest
 import torch
+from matplotlib import cbook
 
 from elmo_hf.pages import (
     Dot,
     draw_plane,
     new_figure,
+    plain,
     project_to_plane,
     save_figure,
     section,
@@ -43,6 +45,23 @@ def test_figure_is_a_grid_and_a_png(tmp_path):
     grid[1, 2].plot([1, 2])
     save_figure(figure, tmp_path / "new" / "figure.png")
     assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+ODD = [r"$\frac$", "$x", "a$b$c", r"\$_{$", "_x", "__nolegend__", "^", "{}", "a\nb"]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_text_is_shown_as_it_is(text, tmp_path):
+    figure, grid = new_figure(4, 3)
+    axes = grid[0, 0]
+    axes.plot([1, 2], label=plain(text))
+    axes.set_yticks([0], [plain(text)])
+    axes.set(title=plain(text), xlabel=plain(text))
+    [shown] = axes.legend().get_texts()
+    assert not cbook.is_math_text(shown.get_text())
+    # this is what matplotlib draws of a text that is no mathematics
+    assert shown.get_text().replace(r"\$", "$").strip(" ") == text
+    save_figure(figure, tmp_path / "figure.png")
 
 
 def test_missing_matplotlib_names_its_extra(monkeypatch):

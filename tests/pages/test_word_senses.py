@@ -1,6 +1,7 @@
 """Sentences with ambiguous words, and how their nearest neighbours are counted and shown."""
 
 import json
+import random
 from collections import Counter
 
 import pytest
@@ -79,6 +80,13 @@ def test_script_draws_chosen_words_only(elmo, tmp_path):
         ("bank\tmoney\tNo such thing .\n", "line 2: 'bank' must occur exactly once"),
         ("bank\tmoney\tA bank .\nbank\tmoney\tbank bank\n", "line 3: .* not 2 times"),
         ("bank\tmoney\n", "line 2: there must be three columns"),
+        ("bank\tmoney\tA bank .\tmore\n", "line 2: there must be three columns"),
+        ("\t\t\n", "line 2: '' must occur exactly once"),
+        ("bank\tmoney\tA bank .\n\x00\n", "line 3: there must be three columns"),
+        ("bank\tmoney\t" + "x" * 200_000 + "\n", "line 2: 'bank' must occur exactly once"),
+        ("bank\tmoney\tA bank .\n", "'bank' has only one sentence; a word needs at least two"),
+        ("", "there is no sentence under the first line"),
+        ("\n\n", "there is no sentence under the first line"),
     ],
 )
 def test_a_bad_line_is_reported(text, message, tmp_path):
@@ -86,6 +94,34 @@ def test_a_bad_line_is_reported(text, message, tmp_path):
     file.write_text("word\tsense\tsentence\n" + text)
     with pytest.raises(ValueError, match=message):
         read_occurrences(file)
+
+
+def test_a_table_that_is_no_text_is_reported(tmp_path):
+    file = tmp_path / "some.tsv"
+    file.write_bytes(b"word\tsense\tsentence\nbank\tmoney\tA bank \xff .\n")
+    with pytest.raises(ValueError, match="some.tsv', line 2: the byte 0xff is not UTF-8"):
+        read_occurrences(file)
+    file.write_bytes(b"")
+    with pytest.raises(ValueError, match="the first line must name the columns"):
+        read_occurrences(file)
+
+
+def test_damaged_tables_are_read_or_refused_in_one_sentence(tmp_path):
+    draw = random.Random(0)
+    whole, file = SENTENCES.read_bytes(), tmp_path / "some.tsv"
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(draw.randint(1, 5)):
+            start = draw.randrange(len(data))
+            piece = draw.choice([b"", b"\t", b"\n", b"\r", b"\x00", b"\xff", b'"', b" "])
+            data[start : start + draw.choice([0, 1, 500])] = piece
+        file.write_bytes(data)
+        try:
+            rows = read_occurrences(file)
+        except ValueError as error:
+            assert "some.tsv" in str(error) and "\n" not in str(error)
+        else:
+            assert min(Counter(row.word for row in rows).values()) > 1
 
 
 def test_a_table_without_its_columns_is_reported(tmp_path):

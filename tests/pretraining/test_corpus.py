@@ -230,3 +230,10 @@ def test_tokens_become_characters_and_numbers():
     assert ids[0, 2].tolist() == encode_word("cat", 16)
     assert torch.equal(ids[1, 0], ids[0, 1]) and (ids[1, 1:] == 0).all()
     assert number_tokens(tokens, 3, vocabulary).tolist() == [[0, 3, 2], [3, -100, -100]]
+
+
+@pytest.mark.parametrize("row", [None, ["a", None]], ids=["null", "null-word"])
+def test_a_row_that_is_no_sentence_is_refused(row):
+    dataset = Dataset.from_dict({"text": [["a"], row]})
+    with pytest.raises(ValueError, match="Row 1 of the dataset: 'text' should be text or a list"):
+        DatasetCorpus(dataset)

@@ -257,3 +257,17 @@ def test_without_words_there_is_a_sentence(model):
         ElmoForPreTraining(tiny_config())
     with pytest.raises(ValueError, match="both `labels` and `labels_backward`"):
         model(**tokenize(SENTENCES), input_ids_backward=tokenize(SENTENCES)["input_ids"])
+
+
+def test_what_a_scorer_cannot_score_is_refused(model):
+    scorer = ElmoScorer(model)
+    for wrong in (["ab cd"], "ab cd"):
+        with pytest.raises(ValueError, match="A sentence is a list of words, not a string"):
+            scorer.score(wrong)
+    with pytest.raises(ValueError, match="A sentence is a list of words, not a string"):
+        scorer.substitutes("ab cd")
+    for number in (0, -1):
+        with pytest.raises(ValueError, match=f"`batch_size` is {number} but must be at least 1"):
+            scorer.score(SENTENCES, batch_size=number)
+        with pytest.raises(ValueError, match=f"`k` is {number} but must be at least 1"):
+            scorer.substitutes(SENTENCES[0], k=number)

@@ -223,12 +223,15 @@ def test_training_goes_on_from_a_model(data, trained, tmp_path):
         (["--train_file", "EMPTY"], "There is no sentence in"),
         (["--train_file", "LATIN"], "is not UTF-8"),
         (["--vocab_file", "SHORT"], "The vocabulary has no line </S>, <UNK>"),
+        (["--max_train_steps", "0"], "`max_train_steps` is 0 but must be at least 1."),
+        (["--config_overrides", "MISSPELT"], "ElmoConfig has no field 'cell_sise'; correct it."),
     ],
 )
 def test_bad_input_is_one_sentence(data, tmp_path, change, sentence):
     (tmp_path / "EMPTY").write_text("\n")
     (tmp_path / "LATIN").write_bytes(b"caf\xe9\n")
     (tmp_path / "SHORT").write_text("<S>\n")
+    (tmp_path / "MISSPELT").write_text('{"cell_sise": 8}')
     change = [str(tmp_path / part) if part.isupper() else part for part in change]
     printed = run(SCRIPT, command(data, tmp_path / "out", *change), code=1)
     assert sentence in printed and "Traceback" not in printed

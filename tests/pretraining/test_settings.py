@@ -1,7 +1,9 @@
 """The settings of pretraining as Python objects and as the options of the script."""
 
 import dataclasses
+import gzip
 import json
+import os
 import re
 from pathlib import Path
 
@@ -99,7 +101,13 @@ def test_learning_rate_warms_up_and_falls_to_a_half():
         ({"recipe": "sgd"}, "`recipe` is 'sgd' but must be one of adamw, bilm."),
         ({"window_size": 0}, "`window_size` is 0 but must be at least 1."),
         ({"max_train_steps": -1}, "`max_train_steps` is -1 but must be at least 1."),
+        ({"max_train_steps": 0}, "`max_train_steps` is 0 but must be at least 1."),
         ({"checkpointing_steps": 0}, "`checkpointing_steps` is 0 but must be at least 1."),
+        ({"per_device_train_batch_size": -1}, "is -1 but must be at least 1."),
+        ({"num_train_epochs": 0}, "`num_train_epochs` is 0 but must be at least 1."),
+        ({"learning_rate": 0.0}, "`learning_rate` is 0.0 but must be greater than 0."),
+        ({"warmup_steps": -1}, "`warmup_steps` is -1 but must be at least 0."),
+        ({"seed": -1}, "`seed` is -1 but must be at least 0"),
     ],
 )
 def test_bad_settings_are_one_sentence(change, sentence):
@@ -191,6 +199,38 @@ def test_overrides_replace_fields_of_the_preset(tmp_path):
     assert config.cell_size == 24
     assert config.projection_size == PRESETS["tiny"]["projection_size"]
     assert PRESETS["tiny"]["cell_size"] == 256
+
+
+BAD_OVERRIDES = {
+    "unknown-field": ('{"cell_sise": 24}', "ElmoConfig has no field 'cell_sise'"),
+    "a-list": ("[1]", "must hold a JSON object"),
+    "cut-off": ('{"cell_size": 2', "is not JSON"),
+    "deep": ("[" * 100_000, "is not JSON"),
+    "nothing": ("", "is not JSON"),
+    "a-size-of-0": ('{"cell_size": 0}', "`cell_size` is 0 but must be at least 1"),
+    "a-text": ('{"cell_size": "24"}', "cell_size"),
+    "filters": ('{"char_filters": [1, 2]}', "shape.json"),
+    "no-filters": ('{"char_filters": null}', "shape.json"),
+    "another-model": ('{"model_type": "bert"}', "no field 'model_type'"),
+}
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD_OVERRIDES.values(), ids=BAD_OVERRIDES)
+def test_bad_overrides_are_refused_before_any_text_is_read(text, sentence, tmp_path):
+    path = tmp_path / "shape.json"
+    path.write_text(text)
+    with pytest.raises(ValueError) as raised:
+        PretrainingSettings(train_file="t", output_dir=tmp_path, config_overrides=path)
+    assert sentence in str(raised.value) and "shape.json" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_truncated_vocabulary_is_one_sentence(tmp_path):
+    words = tmp_path / "words.txt.gz"
+    words.write_bytes(gzip.compress(b"<S>\n</S>\n<UNK>\n" + os.urandom(999).hex().encode())[:200])
+    settings = PretrainingSettings(train_file="t", vocab_file=words, output_dir=tmp_path)
+    with pytest.raises(ValueError, match="words.txt.gz' is damaged or truncated after line"):
+        make_vocabulary(settings, None)
 
 
 def test_a_bilm_with_mixes_continues_under_a_new_softmax(tmp_path):

@@ -197,6 +197,8 @@ def test_no_local_path_is_in_the_card(bilm, tmp_path):
         ("a/X b/Y\n", "dev, line 1: the tag 'Y' is not in the training text"),
         ("\n", "There is no sentence in"),
         ("a/X\n\nb\n", "line 3: 'b' has no '/' between a word and its tag"),
+        ('{"tokens": ["a"], "tags": ["X"]}\n["a"]\n', "line 2: this is not a JSON object"),
+        ('{"tokens": [], "tags": []}\n', "There is no word in any sentence of"),
     ],
 )
 def test_bad_input_is_one_sentence(bilm, tmp_path, text, sentence):
@@ -206,6 +208,32 @@ def test_bad_input_is_one_sentence(bilm, tmp_path, text, sentence):
     arguments = ["--model_name_or_path", bilm, "--output_dir", tmp_path / "out", *files]
     printed = run(SCRIPT, arguments, code=1)
     assert sentence in printed and "Traceback" not in printed
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("dropout", 1), ("layers", 7), ("layers", "foo"), ("num_train_epochs", 0), ("patience", 0)],
+)
+def test_bad_values_are_one_sentence(bilm, tmp_path, option, value):
+    printed = run(SCRIPT, command(bilm, tmp_path / "out", f"--{option}", value), code=1)
+    assert f"Error: `{option}` is" in printed and "Traceback" not in printed
+    assert not list(tmp_path.glob("out/*"))
+
+
+def test_empty_sentences_and_odd_tags_do_no_harm(bilm, tmp_path):
+    rows = [
+        {"tokens": ["a", "b"], "tags": [r"$\frac$", "_X"]},
+        {"tokens": [], "tags": []},
+        {"tokens": ["b"], "tags": ["_X"]},
+    ]
+    for split in ("train", "dev"):
+        (tmp_path / split).write_text("\n".join(json.dumps(row) for row in rows * 3))
+    files = ["--train_file", tmp_path / "train", "--validation_file", tmp_path / "dev"]
+    printed = run(SCRIPT, command(bilm, tmp_path / "out", *files))
+    for split in ("train", "dev"):
+        notice = f"{split}: sentences without words are left out (3, the first of them at line 2)."
+        assert notice in printed
+    assert results(tmp_path / "out")["validation_words"] == 9
 
 
 def test_runs_stand_side_by_side(trained, tmp_path):

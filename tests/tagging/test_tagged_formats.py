@@ -9,6 +9,7 @@ import sys
 import pytest
 from datasets import ClassLabel, Dataset, Features, List, Value, load_dataset
 from helpers.launch import EXAMPLES, load_script
+from transformers.utils import logging
 
 from elmo_hf.tagging import conllu, load_splits, load_tagged, number_tags, read_tagged
 from elmo_hf.tagging.splits import load_named
@@ -86,6 +87,37 @@ def test_parquet_with_classes(tmp_path):
     assert sentences(tmp_path / "data") == SENTENCES
 
 
+def test_parquet_rows_that_are_no_sentence(tmp_path):
+    features = Features({"words": List(Value("string")), "pos": List(ClassLabel(names=["X"]))})
+    for words, tags, sentence in (
+        (["a"], [None], "row 1: number 1 of 'pos' is None"),
+        ([None], [0], "row 1: number 1 of 'words' is None"),
+        (["a"], [-1], "row 1: number 1 of 'pos' is None"),
+        (None, None, "row 1: 'words' and 'pos' must be lists of one length"),
+    ):
+        path = tmp_path / "data"
+        rows = Dataset.from_dict({"words": [words], "pos": [tags]}, features=features)
+        rows.to_parquet(str(path))
+        with pytest.raises(ValueError, match=f"data', {sentence}"):
+            load_tagged(path)
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_sentences_without_words_are_left_out_with_a_notice(split, tmp_path, caplog):
+    logging.enable_propagation()
+    files = {}
+    for name in ("train", "validation", "test"):
+        files[name] = tmp_path / name
+        rows = [{"tokens": ["a"], "tags": ["X"]}, {"tokens": [], "tags": []}]
+        rows = rows * 2 if name == split else rows[:1]
+        files[name].write_text("\n".join(json.dumps(row) for row in rows))
+    splits, _ = load_splits(files)
+    assert [row["tokens"] for row in splits[split]] == [["a"], ["a"]]
+    assert f"{split}: sentences without words are left out (2, the first" in caplog.text
+    assert "at line 2)" in caplog.text and caplog.text.count("left out") == 1
+    logging.disable_propagation()
+
+
 def test_dataset_by_its_name(tmp_path):
     """As of the Hub; a folder of parquet files has a name too."""
     tags = ClassLabel(names=sorted({tag for _, tags in SENTENCES for tag in tags}))
@@ -131,6 +163,14 @@ def test_what_is_written_as_conllu_is_read_again(tmp_path):
     )
 
 
+def test_any_words_and_tags_are_written_as_rows(tmp_path):
+    path = tmp_path / "data"
+    words, tags = ["a\tb", "", " ", "c\r\nd", "ö"], ["X", "Y\nZ", "\t", "$", "_"]
+    path.write_text(conllu.format_sentence(words, tags), encoding="utf-8", newline="")
+    written = (["a b", "_", "_", "c  d", "ö"], ["X", "Y Z", "_", "$", "_"])
+    assert sentences(path) == [written]
+
+
 def test_splits_have_the_numbers_of_the_training_tags(tmp_path):
     (tmp_path / "train").write_text("a/X b/Y\nc/Z\n")
     (tmp_path / "dev").write_text("a/Z\n")
@@ -169,6 +209,21 @@ BAD = {
     "not-json": ('{"tokens": ["a"], "tags": ["X"]}\n{oops\n', "line 2: this is not JSON"),
     "uneven": ('{"tokens": ["a", "b"], "tags": ["X"]}', "line 1: 'tokens' and 'tags' must be"),
     "no-column": ('{"text": "a"}', "there is no column that looks like tokens; name one of text"),
+    "a-list": ('{"tokens": ["a"], "tags": ["X"]}\n["a"]\n', "line 2: this is not a JSON object"),
+    "deep": ('{"tokens": ' + "[" * 100_000, "line 1: this is not JSON"),
+    "no-word": ('{"tokens": ["a", null], "tags": ["X", "X"]}', "number 2 of 'tokens' is None"),
+    "null-tag": ('{"tokens": ["a"], "tags": [null]}', "line 1: number 1 of 'tags' is None"),
+    "empty-tag": ('{"tokens": ["a"], "tags": [""]}', "line 1: number 1 of 'tags' is ''"),
+    "half-character": ('{"tokens": ["\\ud800"], "tags": ["X"]}', "number 1 of 'tokens' is"),
+    "a-number": ('{"tokens": [1.50], "tags": ["X"]}', "line 1: number 1 of 'tokens' is 1.5"),
+    "no-sentences": ('{"tokens": [], "tags": []}\n', "There is no word in any sentence of"),
+    "no-number": (
+        CONLLU.replace("2\tbark", "x\tbark"),
+        "line 4: 'x' is not the number of a word, as in 1, 1-2 or 1.1; correct it.",
+    ),
+    "odd-number": (CONLLU.replace("2\tbark", "²\tbark"), "line 4: '²' is not the number"),
+    "empty-word": ("a\tX\n\tX\n", "line 2: column 1 is empty; correct this line."),
+    "no-tag-in-its-column": ("a\tX\nb\t\n", "line 2: column 2 is empty; correct this line."),
 }
 
 

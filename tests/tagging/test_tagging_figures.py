@@ -1,6 +1,8 @@
 """Figures: what the metrics count, and that everything shows whatever a metric returns."""
 
 import dataclasses
+import struct
+from collections import Counter
 
 import pytest
 from accelerate import Accelerator
@@ -8,7 +10,7 @@ from datasets import Dataset
 from helpers.tiny import tiny_config
 
 from elmo_hf import ElmoForTokenClassification
-from elmo_hf.tagging import Evaluation, Progress, write_report, write_results
+from elmo_hf.tagging import Evaluation, Progress, report, write_report, write_results
 from elmo_hf.tagging import figures as figures_module
 from elmo_hf.tagging.batches import make_batches
 from elmo_hf.tagging.evaluation import Evaluator
@@ -117,3 +119,22 @@ def test_evaluation_names_begin_with_the_split():
         "test_words": 2,
     }
     assert dataclasses.is_dataclass(evaluation)
+
+
+@pytest.mark.parametrize("count", [3, 400], ids=["odd-tags", "many-tags"])
+def test_any_tags_can_be_drawn(count, tmp_path, monkeypatch):
+    # as many are drawn quickly
+    monkeypatch.setattr(report, "TAGS", 10)
+    tags = [r"$\frac$", "_", *(f"T{number}" for number in range(count - 2))]
+    table = {tag: {"f1": 0.5, "precision": 0.5, "number": 1} for tag in tags}
+    report.draw_tags(tmp_path / "tags.png", table)
+    report.draw_confusion(tmp_path / "confusion.png", [tags], [tags[::-1]])
+    for name in ("tags.png", "confusion.png"):
+        width, height = struct.unpack(">II", (tmp_path / name).read_bytes()[16:24])
+        assert max(width, height) < 1200
+
+
+def test_a_confusion_shows_the_most_frequent_tags():
+    pairs = Counter({(f"T{number}", f"T{number}"): number for number in range(1, 200)})
+    names = report.confused_tags(pairs)
+    assert len(names) == 100 and names == sorted(f"T{number}" for number in range(100, 200))

@@ -34,3 +34,24 @@ def test_results_come_in_the_sentences_order():
 def test_a_string_is_no_sentence():
     with pytest.raises(ValueError, match="a list of words, not a string; split 'The bank .' first"):
         list(map_by_length(lambda batch: batch, [["fine"], "The bank ."], window=4, budget=6))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        (None, "A sentence is a list of words, not None"),
+        (["a", None], "A word is a string, not None"),
+        ([["a"]], r"A word is a string, not \['a'\]"),
+    ],
+)
+def test_a_word_is_a_string(sentence, message):
+    with pytest.raises(ValueError, match=message):
+        list(map_by_length(lambda batch: batch, [["fine"], sentence], window=4, budget=6))
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_batch_has_room_for_a_word(number):
+    with pytest.raises(ValueError, match=f"`budget` is {number} but must be at least 1"):
+        list(batches_by_length([1, 2], number))
+    with pytest.raises(ValueError, match=f"`window` is {number} but must be at least 1"):
+        list(map_by_length(lambda batch: batch, [["a"]], window=number, budget=6))

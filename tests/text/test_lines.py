@@ -2,8 +2,11 @@
 
 import gzip
 import io
+import struct
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, DatasetDict
 
@@ -80,3 +83,41 @@ def test_datasets_is_an_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ImportError, match=r"requires datasets: pip install 'elmo_hf\[train\]'"):
         dataset_source("data")
+
+
+@pytest.mark.parametrize("row", [None, ["a", None], 7], ids=["null", "null-word", "number"])
+def test_a_row_that_is_no_sentence(row, tmp_path, capsys):
+    rows = Dataset.from_dict({"text": [row]})
+    rows.to_parquet(str(tmp_path / "train.parquet"))
+    with pytest.raises(BadLineError, match="Row 0: 'text' should be text or a list of words, not"):
+        list(dataset_source(str(tmp_path)).lines)
+    [line] = dataset_source(str(tmp_path), on_error="skip").lines
+    assert line.words == [] and "counts as an empty line" in capsys.readouterr().err
+
+
+def test_a_dataset_whose_text_is_no_text(tmp_path):
+    strings = pa.StringArray.from_buffers(
+        1, pa.py_buffer(struct.pack("<ii", 0, 1)), pa.py_buffer(b"\xff")
+    )
+    pq.write_table(pa.table({"text": strings}), tmp_path / "train.parquet")
+    with pytest.raises(ValueError, match="the text after row 0 is not UTF-8"):
+        list(dataset_source(str(tmp_path)).lines)
+
+
+@pytest.mark.parametrize("ending", ["txt", "json", "jsonl", "csv", "parquet", "arrow"])
+@pytest.mark.parametrize("content", [b"", b"\x00\xff damaged"], ids=["empty", "damaged"])
+def test_a_dataset_that_cannot_be_read_is_one_sentence(ending, content, tmp_path):
+    (tmp_path / f"train.{ending}").write_bytes(content)
+    with pytest.raises((ValueError, OSError)) as raised:
+        list(dataset_source(str(tmp_path), column="text").lines)
+    message = str(raised.value)
+    assert str(tmp_path) in message and message.endswith(".") and "\n" not in message
+    if not content and ending in ("txt", "json", "jsonl"):
+        assert message.endswith("cannot be read: its files have no rows.")
+
+
+def test_a_damaged_saved_dataset_is_one_sentence(tmp_path):
+    Dataset.from_dict({"text": ["Dogs bark"]}).save_to_disk(tmp_path)
+    (tmp_path / "state.json").write_text("{")
+    with pytest.raises(ValueError, match="The dataset '.*' cannot be read: Expecting property"):
+        dataset_source(str(tmp_path))

@@ -1,11 +1,14 @@
 """Dataclasses as options of a script."""
 
+import math
+import re
 import sys
 from dataclasses import dataclass
 
 import pytest
 
 from elmo_hf.training import option, parse_settings
+from elmo_hf.training.settings import SEEDS, check_values
 
 
 @dataclass(kw_only=True)
@@ -41,6 +44,18 @@ class Joined(Size, Place):
 @dataclass
 class Others:
     count: int = option(3, help="how many")
+
+
+@dataclass(kw_only=True)
+class Bounded:
+    steps: int | None = option(None, help="how many", at_least=1)
+    share: float = option(0.5, help="how much", at_least=0, below=1)
+    rate: float = option(1e-3, help="how fast", above=0)
+    seed: int = option(42, help="where it starts", **SEEDS)
+    kind: str = option("a", help="which kind", choices=["a", "b"])
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
 
 def parse(monkeypatch, kinds, *arguments: str):
@@ -88,3 +103,34 @@ def test_no_file_beside_the_script_is_read(monkeypatch, tmp_path):
     (tmp_path / "script.args").write_text("--count 9")
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "script.py")])
     assert parse_settings(Others, None) == Others(3)
+
+
+OUTSIDE = [
+    ("steps", 0, "`steps` is 0 but must be at least 1."),
+    ("steps", -1, "`steps` is -1 but must be at least 1."),
+    ("share", 1.0, "`share` is 1.0 but must be at least 0 and less than 1."),
+    ("share", -0.1, "`share` is -0.1 but must be at least 0 and less than 1."),
+    ("share", math.nan, "`share` is nan but must be at least 0 and less than 1, and finite."),
+    ("rate", 0.0, "`rate` is 0.0 but must be greater than 0."),
+    ("rate", math.inf, "`rate` is inf but must be greater than 0, and finite."),
+    ("seed", -1, "`seed` is -1 but must be at least 0 and at most 4294967295."),
+    ("seed", 2**32, "`seed` is 4294967296 but must be at least 0 and at most 4294967295."),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), OUTSIDE)
+def test_a_number_outside_of_its_bounds_is_refused(name, value, sentence, monkeypatch):
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        Bounded(**{name: value})
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        parse(monkeypatch, Bounded, f"--{name}={value}")
+
+
+def test_bounds_are_reached_and_choices_are_checked_in_python_as_well(monkeypatch, capsys):
+    limits = {"steps": 1, "share": 0.0, "rate": 1e-30, "seed": 2**32 - 1}
+    assert vars(Bounded(**limits)) == limits | {"kind": "a"}
+    with pytest.raises(ValueError, match="`kind` is 'c' but must be one of a, b."):
+        Bounded(kind="c")
+    with pytest.raises(SystemExit):
+        parse(monkeypatch, Bounded, "--help")
+    assert "how much (default: 0.5)" in capsys.readouterr().out
