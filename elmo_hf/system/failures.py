@@ -17,6 +17,17 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
+def describe(error: Exception) -> str:
+    """A message for the user, also of an error that comes without one."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{str(error.filename)!r} cannot be used: {error.strerror}."
+    if str(error).strip():
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory; use a smaller model or input, or another machine."
+    return f"{type(error).__name__}."
+
+
 def write_failure(error: Exception, folder: Path) -> str:
     """Why something could not be written there: libraries report a full disk in many ways."""
     if shutil.disk_usage(folder).free < ROOM:

@@ -79,7 +79,7 @@ def choose_device(name: str | None = None) -> str:
     return name
 
 
-def lock_file(file: IO) -> bool:
+def lock_file(file: IO | int) -> bool:
     """
     Locks an open file for this process; False if another process has locked it. Where the system
     or the file system knows no locks, any process succeeds.
