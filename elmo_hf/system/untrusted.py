@@ -218,9 +218,11 @@ class BoundedFile(io.BufferedReader):
         super().__init__(io.FileIO(path))
 
     def read(self, size: int | None = -1) -> bytes:
-        if size is None or not 0 <= size <= LARGEST_DIRECTORY:
+        wanted = LARGEST_DIRECTORY + 1 if size is None or size < 0 else size
+        piece = super().read(min(wanted, LARGEST_DIRECTORY + 1))
+        if len(piece) > LARGEST_DIRECTORY:
             raise zipfile.BadZipFile("its directory is too large")
-        return super().read(size)
+        return piece
 
     def seek(self, offset: int, whence: int = 0) -> int:
         try:
