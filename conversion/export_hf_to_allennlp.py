@@ -20,8 +20,8 @@ from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, write_weights
-from elmo_hf.hub.bundled import BUNDLED, find_model
-from elmo_hf.hub.loading import load_elmo, saved_class
+from elmo_hf.hub.bundled import BUNDLED
+from elmo_hf.hub.loading import load_elmo, load_model, saved_class
 from elmo_hf.system.command import Model, Overwrite, single_command
 from elmo_hf.system.writing import new_folder, refuse_existing_folder
 
@@ -52,7 +52,7 @@ def export(
         if not error <= TOLERANCE:
             raise ValueError(f"The exported weights differ from the model by {error:.1e}.")
         if saved_class(model) == "ElmoForPreTraining":
-            write_softmax(ElmoForPreTraining.from_pretrained(find_model(model)), folder)
+            write_softmax(load_model(ElmoForPreTraining, model), folder)
     print(f"largest relative error {error:.1e}, saved in {output_dir}")
 
 
