@@ -101,7 +101,7 @@ def check_options(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
     in_weights = config_from_shapes(shapes)
     paths = {field: path for path, (field, _) in FIELDS.items()}
     wrong = [
-        f"`{paths[field]}` {_plain(config[field])} where the weights have {_plain(size)}"
+        f"`{paths[field]}` {_plain(config[field])!r} where the weights have {_plain(size)}"
         for field, size in in_weights.items()
         if _plain(config[field]) != _plain(size)
     ]

@@ -69,6 +69,9 @@ class EmbeddingJob:
         refuse_existing_file(output, overwrite=True)
         self.format = find_format(output, output_format)
         self.format.check_library()
+        self.beside = [output.with_name(output.stem + ending) for ending in self.format.beside]
+        for file in self.beside:
+            refuse_existing_file(file, overwrite=True)
         embedder.check(layers, pooling, dtype)
         check_on_error(on_error)
         self.embedder, self.output = embedder, output
@@ -106,7 +109,11 @@ class EmbeddingJob:
     def begin(self, held: ExitStack, lines: Iterable[Line], overwrite: bool) -> bool:
         """Locks the output until `held` is closed; returns whether there is anything left to do."""
         held.enter_context(self.locked())
-        if overwrite or not self.output.exists():
+        if overwrite:
+            return True
+        if not self.output.exists():
+            for file in self.beside:
+                refuse_existing_file(file, overwrite=self.is_ours(file))
             return True
         if not self.is_finished(lines):
             refuse_existing_file(self.output, overwrite)
@@ -135,6 +142,11 @@ class EmbeddingJob:
                 files = {path for path in self.parts.rglob("*") if path.is_file()}
                 if files <= {self.parts / "lock"}:
                     shutil.rmtree(self.parts, ignore_errors=True)
+
+    def is_ours(self, file: Path) -> bool:
+        """Whether a file beside the output was put there by a run that was killed right then."""
+        notes = (note.read_text() for note in self.parts.rglob("beside"))
+        return file.exists() and any(identity(file) in note.splitlines() for note in notes)
 
     def is_finished(self, lines: Iterable[Line]) -> bool:
         """
@@ -210,9 +222,13 @@ class EmbeddingJob:
             self.check_room(paths)
             self.write_whole(paths)
             # files beside the output first: once the output is there, everything is
-            for file in set(self.folder.glob("whole*")) - {self.whole}:
-                name = file.name.replace("whole", self.output.stem)
-                os.replace(file, self.output.with_name(name))
+            ready = {
+                self.folder / f"whole{ending}": file
+                for ending, file in zip(self.format.beside, self.beside, strict=True)
+            }
+            (self.folder / "beside").write_text("\n".join(map(identity, ready)))
+            for file, final in ready.items():
+                os.replace(file, final)
             self.done.write_text(names_of(paths))
             os.replace(self.whole, self.output)
         self.clean()
@@ -259,6 +275,12 @@ class EmbeddingJob:
             f"{str(self.output)!r} could not be written ({reason}); the {done} chunks of lines "
             "that are done are kept, and the same command resumes from there."
         )
+
+
+def identity(file: Path) -> str:
+    """What stays the same when a file gets another name."""
+    about = file.stat()
+    return f"{about.st_ino} {about.st_size} {about.st_mtime_ns}"
 
 
 def names_of(paths: list[Path]) -> str:

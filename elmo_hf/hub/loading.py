@@ -15,6 +15,7 @@ from elmo_hf.modeling_elmo import ElmoModel, ElmoPreTrainedModel
 from elmo_hf.private_interfaces import find_file
 from elmo_hf.system.failures import first_line
 from elmo_hf.system.untrusted import read_json, read_tensor_shapes, refuse_unreadable
+from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 INDEX = f"{WEIGHTS}.index.json"
 # other files of a model folder that are read with it
@@ -36,8 +37,9 @@ def load_model(kind: type[Loaded], name: str, **options: Any) -> Loaded:
     place = find_model(name)
     config = load_config(place)
     with trouble_is_an_error(name):
-        shapes = find_shapes(place)
-    if shapes is not None:
+        files = find_weights(place)
+    if files:
+        shapes = {key: shape for file in files for key, shape in read_tensor_shapes(file).items()}
         check_shapes(name, kind, config, shapes)
     with trouble_is_an_error(name):
         model = kind.from_pretrained(place, **options)
@@ -45,11 +47,30 @@ def load_model(kind: type[Loaded], name: str, **options: Any) -> Loaded:
     return model.eval()
 
 
+def load_tokenizer(name: str, config: ElmoConfig) -> ElmoTokenizer:
+    """The tokenizer beside a model of this configuration."""
+    with trouble_is_an_error(name):
+        tokenizer = ElmoTokenizer.from_pretrained(name)
+        # its settings are checked by nobody else
+        tokenizer([["word"]], is_split_into_words=True, padding=True)
+    width = config.max_characters_per_token
+    if tokenizer.max_characters_per_token != width:
+        raise ValueError(
+            f"{name!r} has a tokenizer of {tokenizer.max_characters_per_token} characters per word "
+            f"beside a model of {width}; get tokenizer_config.json again."
+        )
+    return tokenizer
+
+
 def load_config(place: str) -> ElmoConfig:
     """The configuration of a folder or Hub repository."""
     check_settings(place)
     with trouble_is_an_error(place):
-        return ElmoConfig.from_pretrained(place)
+        config = ElmoConfig.from_pretrained(place)
+    names = config.architectures
+    if names is not None and not (isinstance(names, list) and all(type(n) is str for n in names)):
+        raise ValueError(f"{place!r}: `architectures` is {names!r} but must be a list of names.")
+    return config
 
 
 def check_settings(place: str) -> None:
@@ -87,20 +108,15 @@ def trouble_is_an_error(name: str) -> Iterator[None]:
         raise ValueError(f"{name!r} cannot be loaded: {first_line(error)}.") from error
 
 
-def find_shapes(place: str) -> dict[str, tuple[int, ...]] | None:
-    """The shapes of all tensors of a model, from its files' headers; None without such files."""
-    single = find_file(place, WEIGHTS)
-    if single is not None:
-        return read_tensor_shapes(Path(single))
-    index = find_file(place, INDEX)
-    if index is None:
-        return None
-    shapes = {}
-    for file in weight_files(Path(index)):
-        if (part := find_file(place, file)) is None:
-            raise FileNotFoundError(f"its part {file!r} is missing")
-        shapes |= read_tensor_shapes(Path(part))
-    return shapes
+def find_weights(place: str) -> list[Path]:
+    """The safetensors files of a model, if it has any."""
+    names = [WEIGHTS]
+    if (index := find_file(place, INDEX)) is not None and find_file(place, WEIGHTS) is None:
+        names = weight_files(Path(index))
+    files = [find_file(place, name) for name in names]
+    if len(names) > 1 and None in files:
+        raise FileNotFoundError(f"its part {names[files.index(None)]!r} is missing")
+    return [Path(file) for file in files if file is not None]
 
 
 def weight_files(index: Path) -> list[str]:

@@ -7,10 +7,9 @@ from typing import NamedTuple, cast
 import torch
 
 from elmo_hf.hub.bundled import BUNDLED, find_tagger
-from elmo_hf.hub.loading import load_model, refuse_other_classes
+from elmo_hf.hub.loading import load_model, load_tokenizer, refuse_other_classes
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.text.batching import map_by_length
-from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # Sentences that are sorted by length together.
 WINDOW = 1024
@@ -42,7 +41,7 @@ class ElmoTagger:
         if device is not None:
             loaded.to(device)  # type: ignore[arg-type]
         self.model = loaded.prepare_for_inference()
-        self.tokenizer = ElmoTokenizer.from_pretrained(folder)
+        self.tokenizer = load_tokenizer(folder, loaded.config)
         self.labels = cast(dict[int, str], loaded.config.id2label)
 
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedSentence]:
