@@ -92,9 +92,7 @@ def _complete(found: dict[str, list[Path]], named: Mapping[str, Path | None]) ->
     return _checked(chosen)
 
 
-def _search(
-    folder: Path, source: str, names: Sequence[str] | None = None
-) -> dict[str, list[Path]]:
+def _search(folder: Path, source: str, names: Sequence[str] | None = None) -> dict[str, list[Path]]:
     """The files of each kind anywhere in a folder; `names` tells of files that are not in it."""
     weights = sorted(folder.rglob("*.hdf5"))
     found = {

@@ -199,7 +199,7 @@ def one_line(text: object) -> str:
 
 
 def plain(text: object) -> str:
-    """A name out of files as plain text of Markdown, also in a table: it is neither code nor HTML."""
+    """A name out of files as plain text of Markdown, also in a table, without code or HTML."""
     quoted = re.sub(r"([\\`*\[\]|])", r"\\\1", one_line(text).replace("&", "&amp;"))
     return quoted.replace("<", "&lt;").replace(">", "&gt;")
 

@@ -134,11 +134,11 @@ def is_tensor(entry: Any) -> bool:
     """Whether an entry of a safetensors header describes an array, with as many bytes as it has."""
     if not isinstance(entry, dict) or entry.get("dtype") not in (*ITEM_SIZES,):
         return False
-    shape, offsets = entry.get("shape"), entry.get("data_offsets")
-    for numbers in (shape, offsets):
+    for numbers in (entry.get("shape"), entry.get("data_offsets")):
         if not isinstance(numbers, list) or not all(type(n) is int and n >= 0 for n in numbers):
             return False
-    size = math.prod(shape) * ITEM_SIZES[entry["dtype"]]
+    size = math.prod(entry["shape"]) * ITEM_SIZES[entry["dtype"]]
+    offsets = entry["data_offsets"]
     return len(offsets) == 2 and offsets[1] - offsets[0] == size
 
 

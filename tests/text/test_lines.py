@@ -3,10 +3,12 @@
 import gzip
 import io
 import sys
+import tracemalloc
 
 import pytest
 from datasets import Dataset, DatasetDict
 
+from elmo_hf import text_lines
 from elmo_hf.text import BadLineError, dataset_source, text_source
 
 
@@ -80,3 +82,32 @@ def test_datasets_is_an_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ImportError, match=r"requires datasets: pip install 'elmo_hf\[train\]'"):
         dataset_source("data")
+
+
+@pytest.mark.parametrize("kind", ["plain", "gz", "standard input"])
+def test_a_line_without_end_takes_no_memory(tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 1000)
+    content = b"first\n" + b"x" * 10_000_000 + b"\nthird\n" + b"y" * 999 + b"\n" + b"z" * 1001
+    file = tmp_path / ("text.gz" if kind == "gz" else "text")
+    file.write_bytes(gzip.compress(content) if kind == "gz" else content)
+
+    def read(on_error):
+        if kind == "standard input":
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return text_source("-" if kind == "standard input" else str(file), on_error).lines
+
+    tracemalloc.start()
+    with pytest.raises(BadLineError, match="line 2: it has more than 1,000 bytes; write one sente"):
+        list(read("stop"))
+    found = [line.text[:5] for line in read("skip")]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == ["first", "", "third", "yyyyy", ""] and peak < 1_000_000
+    assert "line 5: it has more than" in capsys.readouterr().err
+
+
+def test_a_file_that_may_not_be_read_is_not_called_missing(tmp_path, monkeypatch):
+    (tmp_path / "text").touch()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(PermissionError, match="text' may not be read"):
+        text_source(str(tmp_path / "text"))
