@@ -6,7 +6,6 @@ put together in their order. A chunk depends on its lines alone, so the file is 
 process made a chunk and however often the run was interrupted.
 """
 
-import errno
 import hashlib
 import json
 import os
@@ -29,7 +28,7 @@ from elmo_hf.embedding.chunks import (
 from elmo_hf.embedding.fingerprint import add_weights
 from elmo_hf.embedding.formats import find_format
 from elmo_hf.embedding.sentence_embedder import SentenceEmbedder, SentenceTooLongError
-from elmo_hf.system.failures import explain_failure
+from elmo_hf.system.failures import explain_failure, refuse_full_disk
 from elmo_hf.system.memory import hand_back_memory
 from elmo_hf.system.processes import Processes, lock_file
 from elmo_hf.system.writing import refuse_existing_file
@@ -242,11 +241,8 @@ class EmbeddingJob:
             raise OSError(f"the chunk {error.path.name} was damaged and is deleted") from error
 
     def check_room(self, paths: list[Path]) -> None:
-        """Before writing, because the library of hdf5 crashes on a full disk."""
         needed = sum(path.stat().st_size for path in paths)
-        needed += self.format.bytes_per_line * CHUNK * len(paths)
-        if shutil.disk_usage(self.folder).free < needed:
-            raise OSError(errno.ENOSPC, f"the disk has no room for {needed / 1e6:,.0f} MB more")
+        refuse_full_disk(self.folder, needed + self.format.bytes_per_line * CHUNK * len(paths))
 
     def wait_for(self, paths: list[Path]) -> None:
         """A file system that several machines share may show their chunks late."""

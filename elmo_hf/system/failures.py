@@ -1,6 +1,7 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Errors of the system and of libraries, reported to users in one sentence."""
 
+import errno
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,12 @@ def write_failure(error: Exception, folder: Path) -> str:
     if shutil.disk_usage(folder).free < ROOM:
         return "the disk is full"
     return getattr(error, "strerror", None) or first_line(error)
+
+
+def refuse_full_disk(folder: Path, needed: int) -> None:
+    """Before hdf5 is written, whose library crashes or prints its own errors on a full disk."""
+    if shutil.disk_usage(folder).free < needed:
+        raise OSError(errno.ENOSPC, f"the disk has no room for {needed / 1e6:,.1f} MB more")
 
 
 @contextmanager
