@@ -110,13 +110,15 @@ def trouble_is_an_error(name: str) -> Iterator[None]:
 
 def find_weights(place: str) -> list[Path]:
     """The safetensors files of a model, if it has any."""
-    names = [WEIGHTS]
-    if (index := find_file(place, INDEX)) is not None and find_file(place, WEIGHTS) is None:
-        names = weight_files(Path(index))
-    files = [find_file(place, name) for name in names]
-    if len(names) > 1 and None in files:
-        raise FileNotFoundError(f"its part {names[files.index(None)]!r} is missing")
-    return [Path(file) for file in files if file is not None]
+    if (single := find_file(place, WEIGHTS)) is not None:
+        return [Path(single)]
+    if (index := find_file(place, INDEX)) is None:
+        return []
+    files = {name: find_file(place, name) for name in weight_files(Path(index))}
+    for name, file in files.items():
+        if file is None:
+            raise FileNotFoundError(f"its part {name!r} is missing")
+    return [Path(file) for file in files.values() if file is not None]
 
 
 def weight_files(index: Path) -> list[str]:

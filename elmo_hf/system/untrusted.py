@@ -23,9 +23,10 @@ from typing import Any
 
 from elmo_hf.system.failures import first_line
 
-# Bytes of JSON: Python's objects take up to 30 times as much. The configuration of a tagger with
-# ten thousand tags has half a megabyte.
-LARGEST_JSON = 1 << 21
+# Bytes of JSON, and values in it: Python's objects take up to 200 bytes each. The configuration of
+# a tagger names each tag twice; the most that any known one has are some thousands.
+LARGEST_JSON = 1 << 24
+MOST_VALUES = 300_000
 # Bytes that a zip may unpack to: weights shrink by a tenth, text by a factor of four.
 ALWAYS_ALLOWED = 1 << 26
 LARGEST_RATIO = 16
@@ -87,8 +88,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def parse_object(text: bytes, what: str) -> dict[str, Any]:
     """A JSON object; `what` names its place in messages."""
-    if len(text) > LARGEST_JSON:
-        raise ValueError(f"{what} is larger than {LARGEST_JSON:,} bytes, which no honest one is.")
+    values = sum(text.count(sign) for sign in (b",", b"[", b"{"))
+    if len(text) > LARGEST_JSON or values > MOST_VALUES:
+        raise ValueError(
+            f"{what} has more than {LARGEST_JSON:,} bytes or {MOST_VALUES:,} values, which is too "
+            "much."
+        )
     try:
         found = json.loads(text.decode("utf-8"), parse_constant=refuse_constant)
     except RecursionError:

@@ -20,6 +20,7 @@ from elmo_hf import (
 )
 from elmo_hf.cli.info import info
 from elmo_hf.conversion.export_hf_to_allennlp import export
+from elmo_hf.export.onnx import write_model
 from elmo_hf.hub import load_elmo, publish
 from elmo_hf.hub.loading import load_model, load_tokenizer
 
@@ -191,6 +192,19 @@ def test_numbers_that_are_none_are_reported_with_their_tensor(folder, number):
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     name = "layers.1.forward_cell.projection.weight"
     assert_refused(folder, f"holds NaN or infinity in the tensor '(elmo.)?{name}'")
+
+
+def test_onnx_is_made_of_checked_models_only(folder, monkeypatch):
+    monkeypatch.setattr("elmo_hf.export.onnx.require", lambda *_: None)
+    weights = load_file(folder / "model.safetensors")
+    weights["classifier.bias"][0] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ValueError, match="holds NaN or infinity in the tensor 'classifier.bias'"):
+        write_model(str(folder), folder.parent / "tagger.onnx")
+    (folder / "model.safetensors").write_bytes(b"")
+    with pytest.raises(ValueError, match="damaged or truncated"):
+        write_model(str(folder), folder.parent / "tagger.onnx")
+    assert not (folder.parent / "tagger.onnx").exists()
 
 
 def test_large_numbers_are_numbers(tmp_path):

@@ -36,7 +36,8 @@ POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"
         ("[" * 100_000, "is nested too deeply"),
         ('{"a":' * 100_000, "is nested too deeply"),
         ('{"a": ' + "9" * 5000 + "}", "is not valid JSON"),
-        ('{"a": "' + "x" * (1 << 21) + '"}', "is larger than 2,097,152 bytes"),
+        ('{"a": "' + "x" * (1 << 24) + '"}', "has more than 16,777,216 bytes or"),
+        ('{"a": [' + "{}," * 150_000 + "1]}", "or 300,000 values, which is too much"),
         (b'{"a": "\xff"}', "is not valid JSON: 'utf-8' codec"),
         (POINTER, "is only a pointer to the file; .* `git lfs pull`"),
     ],
@@ -50,9 +51,13 @@ def test_json_is_an_object_of_bounded_size(tmp_path, text, message):
     assert str(file) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_json_of_the_largest_size_takes_bounded_memory(tmp_path):
+@pytest.mark.parametrize("value", ["{},", '{"":0},', "[],", "1234567,", '"ab",', '"key%d":"v",'])
+def test_json_of_many_values_takes_bounded_memory(tmp_path, value):
     file = tmp_path / "config.json"
-    file.write_text('{"a": [' + "{}," * (untrusted.LARGEST_JSON // 3 - 10) + "1]}")
+    count = untrusted.MOST_VALUES // sum(map(value.count, ",[{")) - 5
+    values = "".join(value % number if "%" in value else value for number in range(count))
+    start, end = ('{"a": {', '"b": 1}}') if "%" in value else ('{"a": [', "1]}")
+    file.write_text(start + values + end)
     tracemalloc.start()
     read_json(file)
     peak = tracemalloc.get_traced_memory()[1]
