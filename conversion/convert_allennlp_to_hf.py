@@ -21,11 +21,12 @@ import elmo_hf
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_key, rule_for_name
 from elmo_hf.conversion.options_map import NUM_CHARACTERS, check_options, config_from_options
-from elmo_hf.conversion.source import Source, open_source, read_options
+from elmo_hf.conversion.source import Source, open_source
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, read_array
 from elmo_hf.hub.cards import converted_card
 from elmo_hf.system.command import Overwrite, single_command
+from elmo_hf.system.untrusted import read_json
 from elmo_hf.system.writing import new_folder, refuse_existing_folder
 from elmo_hf.word_vocabulary import WordVocabulary
 
@@ -84,7 +85,7 @@ def convert(
 
 def load_converted(files: Source) -> tuple[ElmoModel, float]:
     """The biLM of two files, and its largest relative error against the reference."""
-    options = read_options(files.options_file)
+    options = read_json(files.options_file)
     with open_weights(files.weight_file) as datasets:
         config = make_config(options, datasets)
         with torch.device("meta"):

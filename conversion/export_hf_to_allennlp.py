@@ -14,16 +14,21 @@ from typing import Annotated
 import numpy as np
 import torch
 import typer
+from torch import nn
 
 from elmo_hf import ElmoForPreTraining
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, write_weights
-from elmo_hf.hub.bundled import BUNDLED, find_model
-from elmo_hf.hub.loading import load_elmo, saved_class
+from elmo_hf.hub.bundled import BUNDLED
+from elmo_hf.hub.loading import load_elmo, load_model, saved_class
 from elmo_hf.system.command import Model, Overwrite, single_command
+from elmo_hf.system.failures import refuse_full_disk
 from elmo_hf.system.writing import new_folder, refuse_existing_folder
+
+# bytes of an hdf5 file besides its arrays, at most
+ADDED = 1 << 18
 
 
 def export(
@@ -37,7 +42,11 @@ def export(
     refuse_existing_folder(output_dir, overwrite)
     loaded = load_elmo(model)
     options = options_from_config(loaded.config)
+    softmax = None
+    if saved_class(model) == "ElmoForPreTraining":
+        softmax = load_model(ElmoForPreTraining, model)
     with new_folder(output_dir, overwrite) as folder:
+        refuse_full_disk(folder, bytes_of(loaded) + (bytes_of(softmax.softmax) if softmax else 0))
         text = json.dumps(options, indent=2) + "\n"
         (folder / "options.json").write_text(text, encoding="utf-8")
         # AllenNLP keeps a task's mix with the task
@@ -51,9 +60,14 @@ def export(
             error = largest_error(loaded, reference_layers(options, datasets))
         if not error <= TOLERANCE:
             raise ValueError(f"The exported weights differ from the model by {error:.1e}.")
-        if saved_class(model) == "ElmoForPreTraining":
-            write_softmax(ElmoForPreTraining.from_pretrained(find_model(model)), folder)
+        if softmax is not None:
+            write_softmax(softmax, folder)
     print(f"largest relative error {error:.1e}, saved in {output_dir}")
+
+
+def bytes_of(module: nn.Module) -> int:
+    """The size of a file of its weights, with what hdf5 adds to them."""
+    return ADDED + 4 * sum(part.numel() for part in module.state_dict().values())
 
 
 def exported_arrays(

@@ -83,8 +83,9 @@ def config_from_shapes(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
     sizes: dict[str, Any] = {}
     if "char_embed" in shapes:
         sizes["char_embedding_size"] = shapes["char_embed"][-1]
+    # a shape with too few axes is refused later, by name
     sizes["char_filters"] = [
-        [shapes[f"CNN/W_cnn_{number}"][1], shapes[f"CNN/W_cnn_{number}"][-1]]
+        [*shapes[f"CNN/W_cnn_{number}"][1:2], *shapes[f"CNN/W_cnn_{number}"][-1:]]
         for number in range(count("CNN/W_cnn_{}"))
     ]
     sizes["num_highway_layers"] = count("CNN_high_{}/W_carry")
@@ -100,7 +101,7 @@ def check_options(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
     in_weights = config_from_shapes(shapes)
     paths = {field: path for path, (field, _) in FIELDS.items()}
     wrong = [
-        f"`{paths[field]}` {_plain(config[field])} where the weights have {_plain(size)}"
+        f"`{paths[field]}` {_plain(config[field])!r} where the weights have {_plain(size)}"
         for field, size in in_weights.items()
         if _plain(config[field]) != _plain(size)
     ]
@@ -109,4 +110,4 @@ def check_options(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
 
 
 def _plain(value: Any) -> Any:
-    return [list(pair) for pair in value] if isinstance(value, (list, tuple)) else value
+    return [_plain(part) for part in value] if isinstance(value, (list, tuple)) else value

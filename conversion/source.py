@@ -4,15 +4,15 @@ Finds `options.json` and the hdf5 under the names in use, and names the formats 
 """
 
 import fnmatch
-import json
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from elmo_hf.system.failures import first_line
+from elmo_hf.system.untrusted import refuse_pointer, refuse_unreadable, unpack
 
 # files that reveal another format, and its name
 OTHER_FORMATS = {
@@ -49,12 +49,13 @@ def open_source(source: str | None, **named: Path | None) -> Iterator[Source]:
         yield _checked(named)
         return
     path = Path(source)
+    refuse_unreadable(path)
     if path.is_dir():
         yield _complete(_search(path, source), named)
     elif path.is_file():
         with TemporaryDirectory() as folder:
-            _unzip(path, Path(folder))
-            yield _complete(_search(Path(folder), source), named)
+            names = _unzip(path, Path(folder))
+            yield _complete(_search(Path(folder), source, names), named)
     elif source.count("/") == 1 and not path.parent.exists():
         yield _complete(_search(_download(source), source), named)
     else:
@@ -68,7 +69,10 @@ def _checked(files: Mapping[str, Path | None]) -> Source:
             "Give a folder, zip or Hub repository, or both --options-file and --weight-file."
         )
     for file in files.values():
-        if file is not None and not file.is_file():
+        if file is None:
+            continue
+        refuse_unreadable(file)
+        if not file.is_file():
             raise FileNotFoundError(f"There is no file {str(file)!r}.")
     for file in (options, weights):
         _refuse_other_formats(str(file), [file.name])
@@ -88,8 +92,8 @@ def _complete(found: dict[str, list[Path]], named: Mapping[str, Path | None]) ->
     return _checked(chosen)
 
 
-def _search(folder: Path, source: str) -> dict[str, list[Path]]:
-    """The files of each kind anywhere in a folder."""
+def _search(folder: Path, source: str, names: Sequence[str] | None = None) -> dict[str, list[Path]]:
+    """The files of each kind anywhere in a folder; `names` tells of files that are not in it."""
     weights = sorted(folder.rglob("*.hdf5"))
     found = {
         "options_file": sorted(folder.rglob("*options*.json")),
@@ -103,12 +107,12 @@ def _search(folder: Path, source: str) -> dict[str, list[Path]]:
         if not found[kind]
     ]
     if lacking:
-        _refuse_other_formats(source, [path.name for path in folder.rglob("*")])
+        _refuse_other_formats(source, names or [path.name for path in folder.rglob("*")])
         raise FileNotFoundError(f"{source!r} holds no {' and no '.join(lacking)}.")
     return found
 
 
-def _refuse_other_formats(source: str, names: list[str]) -> None:
+def _refuse_other_formats(source: str, names: Sequence[str]) -> None:
     for pattern, format_name in OTHER_FORMATS.items():
         if fnmatch.filter(names, pattern):
             raise ValueError(
@@ -117,19 +121,16 @@ def _refuse_other_formats(source: str, names: list[str]) -> None:
             )
 
 
-def _unzip(path: Path, folder: Path) -> None:
+def _unzip(path: Path, folder: Path) -> list[str]:
+    """Unpacks the files of a model; returns the names of all files in the zip."""
+    refuse_pointer(path)
     _refuse_other_formats(str(path), [path.name])
     if not zipfile.is_zipfile(path):
         raise ValueError(
             f"{str(path)!r} is neither a folder nor a zip; for single files use --options-file and "
             "--weight-file."
         )
-    with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            parts = PurePosixPath(name.replace("\\", "/"))
-            if parts.is_absolute() or ".." in parts.parts:
-                raise ValueError(f"The zip {str(path)!r} points outside its folder with {name!r}.")
-        archive.extractall(folder)
+    return unpack(path, folder, lambda name: any(fnmatch.fnmatch(name, some) for some in WANTED))
 
 
 def _download(repository: str) -> Path:
@@ -144,13 +145,3 @@ def _download(repository: str) -> Path:
             f"There is no local file {repository!r}, and the Hub could not provide it: "
             f"{first_line(error)}."
         ) from error
-
-
-def read_options(path: Path) -> dict:
-    try:
-        options = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{str(path)!r} is not valid JSON: {error}") from error
-    if not isinstance(options, dict):
-        raise ValueError(f"{str(path)!r} holds no JSON object.")
-    return options

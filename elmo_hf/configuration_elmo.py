@@ -6,6 +6,7 @@ of Peters et al. (2018), https://arxiv.org/abs/1802.05365. AllenNLP's own spelli
 is known only to the conversion.
 """
 
+import unicodedata
 from dataclasses import field
 from typing import Any
 
@@ -19,10 +20,28 @@ from .pooling import POOLINGS
 # Raised when a folder of the new version would mean something else to older code. Folders without
 # a version are of version 1.
 FORMAT_VERSION = 1
+# A configuration may come from a stranger, and a model is built from it. The largest published
+# models have a cell size of 4096, a vocabulary of 800,000 words and two layers.
+MOST_PARTS, LARGEST_SIZE, LONGEST_TOKEN = 1000, 1 << 24, 4096
+# the largest number of float16, in which models may run as well
+LARGEST_CLIP = 65504
 
 
 def _original_filters() -> list[list[int]]:
     return [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
+
+
+def _is_pair(pair: Any) -> bool:
+    return (
+        isinstance(pair, list)
+        and len(pair) == 2
+        and all(type(size) is int and 0 < size <= LARGEST_SIZE for size in pair)
+    )
+
+
+def _is_label(label: Any) -> bool:
+    """Tags are printed, one per line: no tabs, ends of lines or commands for a terminal."""
+    return isinstance(label, str) and not any(unicodedata.category(c) == "Cc" for c in label)
 
 
 @strict
@@ -134,7 +153,9 @@ class ElmoConfig(PreTrainedConfig):
 
     def __post_init__(self, **kwargs):
         # JSON knows only lists, and a configuration must equal itself after a round trip
-        self.char_filters = [list(pair) for pair in self.char_filters]
+        self.char_filters = [
+            list(pair) if isinstance(pair, tuple) else pair for pair in self.char_filters
+        ]
         if self.use_char_projection is None:
             self.use_char_projection = self.num_filters != self.projection_size
         if self.use_cell_projection is None:
@@ -149,13 +170,17 @@ class ElmoConfig(PreTrainedConfig):
     @property
     def num_filters(self) -> int:
         """Width of a word after the convolutions."""
-        return sum(pair[-1] for pair in self.char_filters if pair)
+        return sum(pair[-1] for pair in self.char_filters if _is_pair(pair))
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs):
         kind = config_dict.get("model_type", cls.model_type)
         if kind != cls.model_type:
             raise ValueError(f"This is the configuration of a model of type {kind!r}, not of ELMo.")
+        labels = config_dict.get("num_labels") or 0
+        # names are made for so many labels before anything can be validated
+        if type(labels) is not int or labels > LARGEST_SIZE // 16:
+            raise ValueError(f"`num_labels` is {labels!r}, which is not a usable number of labels.")
         try:
             found = super().from_dict({"format_version": 1, **config_dict}, **kwargs)
             # what `from_pretrained` is asked to change is only set, and must be checked as well
@@ -173,28 +198,31 @@ class ElmoConfig(PreTrainedConfig):
             )
 
     def validate_sizes(self):
-        lowest = {
-            "char_embedding_size": 1,
-            "num_highway_layers": 0,
-            "max_characters_per_token": 3,
-            "cell_size": 1,
-            "projection_size": 1,
-            "num_hidden_layers": 1,
-            "num_output_representations": 1,
-            "task_lstm_size": 0,
-            "num_word_vectors": 0,
-            "word_vector_size": 1 if self.num_word_vectors else 0,
+        bounds = {
+            "char_embedding_size": (1, LARGEST_SIZE),
+            "num_highway_layers": (0, MOST_PARTS),
+            "max_characters_per_token": (3, LONGEST_TOKEN),
+            "cell_size": (1, LARGEST_SIZE),
+            "projection_size": (1, LARGEST_SIZE),
+            "num_hidden_layers": (1, MOST_PARTS),
+            "num_output_representations": (1, MOST_PARTS),
+            "task_lstm_size": (0, LARGEST_SIZE),
+            "num_word_vectors": (0, LARGEST_SIZE),
+            "word_vector_size": (1 if self.num_word_vectors else 0, LARGEST_SIZE),
         }
-        for name, low in lowest.items():
+        for name, (low, high) in bounds.items():
             if getattr(self, name) < low:
                 raise ValueError(f"`{name}` is {getattr(self, name)} but must be at least {low}.")
+            if getattr(self, name) > high:
+                raise ValueError(f"`{name}` is {getattr(self, name)} but must be at most {high}.")
         if self.vocab_size != VOCAB_SIZE:
             raise ValueError(
                 f"`vocab_size` is {self.vocab_size} but ELMo has {VOCAB_SIZE} ids; leave it out."
             )
-        if self.lm_vocab_size is not None and self.lm_vocab_size < 1:
+        if self.lm_vocab_size is not None and not 1 <= self.lm_vocab_size <= LARGEST_SIZE:
             raise ValueError(
-                f"`lm_vocab_size` is {self.lm_vocab_size} but must be at least 1, or None."
+                f"`lm_vocab_size` is {self.lm_vocab_size} but must be at least 1 and at most "
+                f"{LARGEST_SIZE}, or None."
             )
         if self.num_negative_samples is not None and self.num_negative_samples < 1:
             raise ValueError(
@@ -204,10 +232,12 @@ class ElmoConfig(PreTrainedConfig):
 
     def validate_filters(self):
         for pair in self.char_filters:
-            if len(pair) != 2 or not all(isinstance(size, int) and size > 0 for size in pair):
+            if not _is_pair(pair):
                 raise ValueError(
                     f"`char_filters` holds {pair}, which is not a pair [characters, filters]."
                 )
+        if len(self.char_filters) > MOST_PARTS:
+            raise ValueError(f"`char_filters` holds more than {MOST_PARTS} convolutions.")
         if not self.char_filters:
             raise ValueError("`char_filters` is empty but a word needs at least one convolution.")
         widest = max(width for width, _ in self.char_filters)
@@ -217,6 +247,13 @@ class ElmoConfig(PreTrainedConfig):
                 f"{self.max_characters_per_token}; raise `max_characters_per_token` or drop the "
                 "filter."
             )
+
+    def validate_labels(self):
+        for label in (self.id2label or {}).values():
+            if not _is_label(label):
+                raise ValueError(
+                    f"`id2label` holds {label!r}, but a tag is text without control characters."
+                )
 
     def validate_projections(self):
         if not self.use_char_projection and self.num_filters != self.projection_size:
@@ -241,9 +278,10 @@ class ElmoConfig(PreTrainedConfig):
                 )
         for name in ("cell_clip", "projection_clip"):
             clip = getattr(self, name)
-            if clip is not None and not clip > 0:
+            if clip is not None and not 0 < clip <= LARGEST_CLIP:
                 raise ValueError(
-                    f"`{name}` is {clip} but must be positive, or None for no clipping."
+                    f"`{name}` is {clip} but must be positive and at most {LARGEST_CLIP}, or None "
+                    "for no clipping."
                 )
         for name in ("hidden_dropout", "output_dropout", "classifier_dropout"):
             if not 0 <= getattr(self, name) < 1:

@@ -83,7 +83,8 @@ def add_code(folder: str | Path) -> None:
         file = folder / f"{name}.json"
         if file.exists():
             settings = json.loads(file.read_text(encoding="utf-8")) | more
-            if "ElmoForTokenClassification" in settings.get("architectures", []):
+            classes = settings.get("architectures") or []
+            if name == "config" and "ElmoForTokenClassification" in classes:
                 settings["custom_pipelines"] = TAGGER_PIPELINES
             # a symbolic link is replaced, never written through
             file.unlink()

@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
+# Bytes of a line, its end included. A line is a sentence, a paragraph, at most several books; the
+# vectors of this many words would take tens of gigabytes. A damaged or hostile file may have one
+# line without end.
+LONGEST_LINE = 1 << 25
+
 
 def is_gzipped(file: Path) -> bool:
     return file.suffix.lower() == ".gz"
@@ -23,10 +28,10 @@ def raw_lines(file: Path) -> Iterator[tuple[bytes, int]]:
     with file.open("rb") as raw:
         if not is_gzipped(file):
             # counted by length, because a pipe has no position
-            yield from ((line, len(line)) for line in raw)
+            yield from ((line, len(line)) for line in bounded_lines(raw))
             return
         try:
-            for line in gzip.GzipFile(fileobj=raw):
+            for line in bounded_lines(cast(BinaryIO, gzip.GzipFile(fileobj=raw))):
                 yield line, raw.tell() - read
                 read = raw.tell()
                 count += 1
@@ -36,8 +41,21 @@ def raw_lines(file: Path) -> Iterator[tuple[bytes, int]]:
             ) from error
 
 
+def bounded_lines(file: BinaryIO) -> Iterator[bytes]:
+    """A file's lines; of one that is too long only the beginning, which `decode_line` refuses."""
+    while line := file.readline(LONGEST_LINE + 1):
+        yield line
+        while len(line) > LONGEST_LINE and not line.endswith(b"\n"):
+            line = file.readline(LONGEST_LINE + 1)
+
+
 def decode_line(line: bytes, file: Path | str, number: int) -> str:
     """One line of a file, numbered from 1; a byte order mark before the first is dropped."""
+    if len(line) > LONGEST_LINE:
+        raise ValueError(
+            f"{str(file)!r}, line {number}: it has more than {LONGEST_LINE:,} bytes; write one "
+            "sentence per line."
+        )
     if number == 1:
         line = line.removeprefix(codecs.BOM_UTF8)
     try:

@@ -11,6 +11,9 @@ BEGIN, END, UNKNOWN = SPECIAL_WORDS = ("<S>", "</S>", "<UNK>")
 # lm1b's vocabulary file ends with a line that is no word
 NOT_WORDS = ("!!!MAXTERMID",)
 FILE_NAME = "lm_vocabulary.txt"
+# Characters that a gzipped file may unpack to: words shrink by a factor of three or four.
+ALWAYS_ALLOWED = 1 << 24
+LARGEST_RATIO = 32
 
 
 class WordVocabulary:
@@ -56,7 +59,12 @@ class WordVocabulary:
     def load(cls, path: str | Path) -> "WordVocabulary":
         """A vocabulary file, gzipped or not."""
         path = Path(path)
-        words = list(read_lines(path))
+        words, room = [], max(ALWAYS_ALLOWED, LARGEST_RATIO * path.stat().st_size)
+        for word in read_lines(path):
+            room -= len(word) + 1
+            if room < 0:
+                raise ValueError(f"{str(path)!r} unpacks to too much text for a vocabulary.")
+            words.append(word)
         while words and words[-1] in ("", *NOT_WORDS):
             words.pop()
         try:

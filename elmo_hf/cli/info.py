@@ -6,6 +6,7 @@ from torch.nn import Module
 from elmo_hf.cli.options import Model
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.hub.loading import load_elmo, saved_class
+from elmo_hf.system.untrusted import printable
 
 
 def info(model: Model = BUNDLED) -> None:
@@ -31,7 +32,8 @@ def info(model: Model = BUNDLED) -> None:
     }
     width = max(map(len, facts))
     for name, fact in facts.items():
-        print(f"{name.replace('_', ' '):<{width}}  {fact}")
+        # provenance is what a stranger wrote
+        print(printable(f"{name.replace('_', ' '):<{width}}  {fact}"))
 
 
 def count_parameters(module: Module) -> int:

@@ -6,7 +6,6 @@ put together in their order. A chunk depends on its lines alone, so the file is 
 process made a chunk and however often the run was interrupted.
 """
 
-import errno
 import hashlib
 import json
 import os
@@ -29,7 +28,7 @@ from elmo_hf.embedding.chunks import (
 from elmo_hf.embedding.fingerprint import add_weights
 from elmo_hf.embedding.formats import find_format
 from elmo_hf.embedding.sentence_embedder import SentenceEmbedder, SentenceTooLongError
-from elmo_hf.system.failures import explain_failure
+from elmo_hf.system.failures import explain_failure, refuse_full_disk
 from elmo_hf.system.memory import hand_back_memory
 from elmo_hf.system.processes import Processes, lock_file
 from elmo_hf.system.writing import refuse_existing_file
@@ -69,6 +68,9 @@ class EmbeddingJob:
         refuse_existing_file(output, overwrite=True)
         self.format = find_format(output, output_format)
         self.format.check_library()
+        self.beside = [output.with_name(output.stem + ending) for ending in self.format.beside]
+        for file in self.beside:
+            refuse_existing_file(file, overwrite=True)
         embedder.check(layers, pooling, dtype)
         check_on_error(on_error)
         self.embedder, self.output = embedder, output
@@ -106,7 +108,11 @@ class EmbeddingJob:
     def begin(self, held: ExitStack, lines: Iterable[Line], overwrite: bool) -> bool:
         """Locks the output until `held` is closed; returns whether there is anything left to do."""
         held.enter_context(self.locked())
-        if overwrite or not self.output.exists():
+        if overwrite:
+            return True
+        if not self.output.exists():
+            for file in self.beside:
+                refuse_existing_file(file, overwrite=self.is_ours(file))
             return True
         if not self.is_finished(lines):
             refuse_existing_file(self.output, overwrite)
@@ -135,6 +141,11 @@ class EmbeddingJob:
                 files = {path for path in self.parts.rglob("*") if path.is_file()}
                 if files <= {self.parts / "lock"}:
                     shutil.rmtree(self.parts, ignore_errors=True)
+
+    def is_ours(self, file: Path) -> bool:
+        """Whether a file beside the output was put there by a run that was killed right then."""
+        notes = (note.read_text() for note in self.parts.rglob("beside"))
+        return file.exists() and any(identity(file) in note.splitlines() for note in notes)
 
     def is_finished(self, lines: Iterable[Line]) -> bool:
         """
@@ -210,9 +221,13 @@ class EmbeddingJob:
             self.check_room(paths)
             self.write_whole(paths)
             # files beside the output first: once the output is there, everything is
-            for file in set(self.folder.glob("whole*")) - {self.whole}:
-                name = file.name.replace("whole", self.output.stem)
-                os.replace(file, self.output.with_name(name))
+            ready = {
+                self.folder / f"whole{ending}": file
+                for ending, file in zip(self.format.beside, self.beside, strict=True)
+            }
+            (self.folder / "beside").write_text("\n".join(map(identity, ready)))
+            for file, final in ready.items():
+                os.replace(file, final)
             self.done.write_text(names_of(paths))
             os.replace(self.whole, self.output)
         self.clean()
@@ -226,11 +241,8 @@ class EmbeddingJob:
             raise OSError(f"the chunk {error.path.name} was damaged and is deleted") from error
 
     def check_room(self, paths: list[Path]) -> None:
-        """Before writing, because the library of hdf5 crashes on a full disk."""
         needed = sum(path.stat().st_size for path in paths)
-        needed += self.format.bytes_per_line * CHUNK * len(paths)
-        if shutil.disk_usage(self.folder).free < needed:
-            raise OSError(errno.ENOSPC, f"the disk has no room for {needed / 1e6:,.0f} MB more")
+        refuse_full_disk(self.folder, needed + self.format.bytes_per_line * CHUNK * len(paths))
 
     def wait_for(self, paths: list[Path]) -> None:
         """A file system that several machines share may show their chunks late."""
@@ -259,6 +271,12 @@ class EmbeddingJob:
             f"{str(self.output)!r} could not be written ({reason}); the {done} chunks of lines "
             "that are done are kept, and the same command resumes from there."
         )
+
+
+def identity(file: Path) -> str:
+    """What stays the same when a file gets another name."""
+    about = file.stat()
+    return f"{about.st_ino} {about.st_size} {about.st_mtime_ns}"
 
 
 def names_of(paths: list[Path]) -> str:

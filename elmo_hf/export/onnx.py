@@ -10,8 +10,7 @@ import torch
 
 from elmo_hf.export.padded import PaddedElmo
 from elmo_hf.extras import require
-from elmo_hf.hub.bundled import find_model
-from elmo_hf.hub.loading import saved_class
+from elmo_hf.hub.loading import load_model, saved_class
 from elmo_hf.modeling_elmo import (
     ElmoForSequenceClassification,
     ElmoForTokenClassification,
@@ -36,7 +35,7 @@ def write_model(model: str, output: Path) -> str:
     """
     onnxruntime, _ = (require(module, "Exporting ONNX") for module in ("onnxruntime", "onnxscript"))
     kind = HEADS.get(saved_class(model) or "", ElmoModel)
-    loaded = kind.from_pretrained(find_model(model), dtype=torch.float32)
+    loaded = load_model(kind, model, dtype=torch.float32)
     padded = PaddedElmo(loaded)
     with new_file(output) as file:
         write_onnx(padded, file)

@@ -1,6 +1,9 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Model cards: the README.md of a converted model, of a tagger, and of any other model."""
 
+import json
+import re
+import shlex
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
@@ -22,9 +25,9 @@ def converted_card(model: ElmoModel, error: float) -> str:
     """For a model converted from hdf5; `error` is its largest one against the reference."""
     source = model.config.provenance or {}
     rows = {
-        "weights": f"`{source['weight_file']}`, SHA-256 `{source['weight_sha256']}`",
-        "options": f"`{source['options_file']}`, SHA-256 `{source['options_sha256']}`",
-        "converted by": source["converted_by"],
+        "weights": f"{code(source['weight_file'])}, SHA-256 {code(source['weight_sha256'])}",
+        "options": f"{code(source['options_file'])}, SHA-256 {code(source['options_sha256'])}",
+        "converted by": plain(source["converted_by"]),
         "parameters": f"{model.num_parameters():,}",
         "largest relative error against an independent numpy implementation": f"{error:.1e}",
     }
@@ -86,12 +89,12 @@ def tagger_card(
         title,
         f"""\
 {describe_tagger(model.config, base)} It was trained with elmo_hf on {sentences:,} sentences of
-{data}.
+{plain(data)}.
 
 {table(["", goal, "most frequent tag of each word"], scores)}
 
 {TAGGER_SNIPPET}
-With elmo_hf installed, `elmo-hf tag --model {title}` tags files of any size.
+With elmo_hf installed, {code(f"elmo-hf tag --model {shlex.quote(title)}")} tags files of any size.
 
 ## Limits
 
@@ -101,7 +104,7 @@ here; the biLM keeps its own.
 """,
         license=licence,
         metrics=[goal],
-        model_name=title,
+        model_name=one_line(title),
         eval_results=[evaluation(data, split, goal, results) for split in splits],
     )
 
@@ -111,7 +114,7 @@ def evaluation(data: str, split: str, goal: str, results: dict[str, Any]) -> Eva
     return EvalResult(
         task_type="token-classification",
         dataset_type="local",
-        dataset_name=data,
+        dataset_name=one_line(data),
         dataset_split=split,
         metric_type=goal,
         metric_value=results[f"{split}_{goal}"],
@@ -141,17 +144,18 @@ def plain_card(kind: str, repository: str) -> str:
     """For a model of this class, in a folder without a card."""
     names = {path.rpartition(".")[2]: name for name, path in AUTO_CLASSES.items()}
     auto = names.get(kind, "AutoModel")
+    name = json.dumps(one_line(repository))
     return card(
         kind,
         repository,
         f"""\
-An ELMo model ({PAPER}) of class `{kind}`.
+An ELMo model ({PAPER}) of class {code(kind)}.
 
 ```python
 from transformers import {auto}, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained("{repository}", trust_remote_code=True)
-model = {auto}.from_pretrained("{repository}", trust_remote_code=True)
+tokenizer = AutoTokenizer.from_pretrained({name}, trust_remote_code=True)
+model = {auto}.from_pretrained({name}, trust_remote_code=True)
 ```
 """,
     )
@@ -165,7 +169,7 @@ def card(kind: str, title: str, text: str, **facts: Any) -> str:
         pipeline_tag=PIPELINE_TAGS.get(kind),
         **facts,
     )
-    return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n# {title}\n\n{text}"))
+    return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n# {plain(title)}\n\n{text}"))
 
 
 TAGGER_SNIPPET = """\
@@ -180,13 +184,32 @@ for word in tagger("Will you book the book ?"):
 
 
 def describe_tagger(config: ElmoConfig, base: str) -> str:
-    labels = sorted(str(label) for label in (config.id2label or {}).values())
+    labels = sorted(plain(label) for label in (config.id2label or {}).values())
     size = config.task_lstm_size
     head = f"a BiLSTM of 2 x {size} and a linear layer" if size else "a linear layer"
     return (
         f"A tagger on [ELMo](https://arxiv.org/abs/1802.05365) with {len(labels)} tags\n"
-        f"({', '.join(labels)}): {head} on {base}."
+        f"({', '.join(labels)}): {head} on {plain(base)}."
     )
+
+
+def one_line(text: object) -> str:
+    """A name out of files as one line, whatever is in it."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+
+
+def plain(text: object) -> str:
+    """A name out of files as plain text of Markdown, also in a table, without code or HTML."""
+    quoted = re.sub(r"([\\`*\[\]|])", r"\\\1", one_line(text).replace("&", "&amp;"))
+    return quoted.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def code(text: object) -> str:
+    """A name out of files as code in a line or a table; more quotes than it has enclose it."""
+    content = one_line(text).replace("|", "\\|")
+    quotes = "`" * (1 + max(map(len, re.findall("`+", content)), default=0))
+    space = " " if len(quotes) > 1 or not content else ""
+    return f"{quotes}{space}{content}{space}{quotes}"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

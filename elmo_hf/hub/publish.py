@@ -1,7 +1,6 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Publishing a model folder on the Hub: weights, configuration, tokenizer, card and code."""
 
-import json
 from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,16 +11,17 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError, HTTPError, LocalTokenNotFoundError
 
 from elmo_hf.hub.cards import plain_card
-from elmo_hf.hub.loading import saved_class
+from elmo_hf.hub.loading import INDEX, saved_class, weight_files
 from elmo_hf.remote_code import add_code
 from elmo_hf.system.failures import first_line
+from elmo_hf.system.untrusted import read_tensor_shapes, refuse_unreadable
 
 SHARDS = "model*.safetensors"
 # The files of a model. Checkpoints, caches and reports of a training run are not published.
 PUBLISHED = (
     "config.json",
     SHARDS,
-    "model.safetensors.index.json",
+    INDEX,
     "tokenizer_config.json",
     "special_tokens_map.json",
     "lm_vocabulary.txt",
@@ -32,35 +32,49 @@ PUBLISHED = (
 
 def publish(folder: str | Path, repo: str, private: bool = False) -> str:
     """Uploads a model folder in one commit to a new or existing repository; returns its address."""
-    folder = Path(folder)
+    folder = Path(folder).resolve()
     if not (folder / "config.json").exists():
+        refuse_unreadable(folder / "config.json")
         raise FileNotFoundError(f"{str(folder)!r} is not a model folder: it has no config.json.")
-    refuse_missing_shards(folder)
+    kind = saved_class(str(folder))
+    check_weights(folder)
     with TemporaryDirectory() as name:
         staging = Path(name)
         for pattern in PUBLISHED:
             for file in folder.glob(pattern):
-                (staging / file.name).symlink_to(file.resolve())
+                refuse_link_outside(folder, file)
+                (staging / file.name).symlink_to(file)
         add_code(staging)
         if not (staging / "README.md").exists():
-            card = plain_card(saved_class(str(folder.resolve())) or "ElmoModel", repo)
+            card = plain_card(kind or "ElmoModel", repo)
             (staging / "README.md").write_text(card, encoding="utf-8")
         return upload(staging, repo, private)
 
 
-def refuse_missing_shards(folder: Path) -> None:
-    """Refuses weights in several files of which some are not in the folder itself."""
-    index = folder / "model.safetensors.index.json"
-    if not index.exists():
-        return
-    files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    missing = sorted(name for name in files if not fnmatch(name, SHARDS) or "/" in name)
-    missing += sorted(name for name in files if not (folder / name).exists())
-    if missing:
+def refuse_link_outside(folder: Path, file: Path) -> None:
+    """A folder from a stranger may link to any file of the user, which would be published."""
+    refuse_unreadable(file)
+    if not file.resolve().is_relative_to(folder):
         raise ValueError(
-            f"{str(folder)!r} has a part of its weights elsewhere ({missing[0]}); load the model "
-            "and push the folder that `save_pretrained` makes of it."
+            f"{str(file)!r} is a link to a file outside the folder; put the file itself there to "
+            "publish it."
         )
+
+
+def check_weights(folder: Path) -> None:
+    """Refuses damaged weights, and weights of which a part is not in the folder itself."""
+    files = {file.name for file in folder.glob(SHARDS)}
+    if (folder / INDEX).exists():
+        named = set(weight_files(folder / INDEX))
+        missing = sorted(name for name in named if not fnmatch(name, SHARDS) or "/" in name)
+        missing += sorted(named - files)
+        if missing:
+            raise ValueError(
+                f"{str(folder)!r} has a part of its weights elsewhere ({missing[0]}); load the "
+                "model and push the folder that `save_pretrained` makes of it."
+            )
+    for name in sorted(files):
+        read_tensor_shapes(folder / name)
 
 
 def upload(folder: Path, repo: str, private: bool) -> str:

@@ -1,6 +1,7 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Errors of the system and of libraries, reported to users in one sentence."""
 
+import errno
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,11 +18,28 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
+def describe(error: Exception) -> str:
+    """A message for the user, also of an error that comes without one."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{str(error.filename)!r} cannot be used: {error.strerror}."
+    if str(error).strip():
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory; use a smaller model or input, or another machine."
+    return f"{type(error).__name__}."
+
+
 def write_failure(error: Exception, folder: Path) -> str:
     """Why something could not be written there: libraries report a full disk in many ways."""
     if shutil.disk_usage(folder).free < ROOM:
         return "the disk is full"
     return getattr(error, "strerror", None) or first_line(error)
+
+
+def refuse_full_disk(folder: Path, needed: int) -> None:
+    """Before hdf5 is written, whose library crashes or prints its own errors on a full disk."""
+    if shutil.disk_usage(folder).free < needed:
+        raise OSError(errno.ENOSPC, f"the disk has no room for {needed / 1e6:,.1f} MB more")
 
 
 @contextmanager

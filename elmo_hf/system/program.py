@@ -5,6 +5,9 @@ import os
 import sys
 from collections.abc import Callable
 
+from elmo_hf.system.failures import describe
+from elmo_hf.system.untrusted import printable
+
 
 def run_program(main: Callable[[], None]) -> None:
     try:
@@ -17,5 +20,5 @@ def run_program(main: Callable[[], None]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (ValueError, OSError, ImportError, MemoryError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {printable(describe(error))}", file=sys.stderr)
         sys.exit(1)

@@ -2,28 +2,90 @@
 """Files and folders appear under their names whole or not at all, and replace nothing unasked."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
+from elmo_hf.system.failures import explain_failure
+from elmo_hf.system.processes import lock_file
+
+# the folders that are made beside a folder while it is written, and the random end of their names
+BUILDING, OLD = "building", "old"
+RANDOM = "[a-z0-9_]{8}"
+
 
 @contextmanager
 def new_folder(final: Path, overwrite: bool) -> Iterator[Path]:
     """A temporary folder beside `final` to write into; it takes that name at the end."""
-    final = final.absolute()
     refuse_existing_folder(final, overwrite)
+    # a path may end in `..`, which is no name
+    final = final.absolute() if final.name not in ("", "..") else final.resolve()
     final.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(mkdtemp(prefix=f".{final.name}-", dir=final.parent))
-    try:
-        yield building
-        give_usual_permissions(building)
+    remove_leftovers(final)
+    refuse_existing_folder(final, overwrite)
+    with temporary_folder(final, BUILDING) as building:
+        with explain_failure(
+            final.parent, lambda reason: f"{str(final)!r} could not be written: {reason}."
+        ):
+            yield building
+            give_usual_permissions(building)
         # again: it may have appeared meanwhile
         refuse_existing_folder(final, overwrite)
         swap_in(building, final)
+
+
+@contextmanager
+def temporary_folder(final: Path, kind: str) -> Iterator[Path]:
+    """A folder beside `final` that is deleted at the end, and locked until then."""
+    while True:
+        folder = Path(mkdtemp(prefix=f".{final.name}-{kind}-", dir=final.parent))
+        with locked(folder) as is_locked:
+            # another process may have taken it for a leftover before it was locked
+            if not (is_locked and folder.exists()):
+                continue
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            return
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """Whether this process could lock a folder, until the end. The lock of a killed one is free."""
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+    except OSError:
+        # it is gone, or this is Windows, which opens no folders
+        yield folder.exists()
+        return
+    try:
+        yield lock_file(opened)
     finally:
-        shutil.rmtree(building, ignore_errors=True)
+        os.close(opened)
+
+
+def remove_leftovers(final: Path) -> None:
+    """
+    Removes what killed runs left beside a folder, never what a living one uses. A folder that was
+    being replaced comes back if its successor never came.
+    """
+    pattern = re.compile(rf"\.{re.escape(final.name)}-({BUILDING}|{OLD})-{RANDOM}")
+    for folder in list(final.parent.iterdir()):
+        found = pattern.fullmatch(folder.name)
+        if not found or folder.is_symlink() or not folder.is_dir():
+            continue
+        # where the file system knows no locks, the second one succeeds as well
+        with locked(folder) as is_free, locked(folder) as has_no_locks:
+            if not is_free or has_no_locks:
+                continue
+            replaced = folder / final.name
+            if found[1] == OLD and replaced.exists() and not final.exists():
+                replaced.rename(final)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def give_usual_permissions(folder: Path) -> None:
@@ -42,16 +104,13 @@ def swap_in(building: Path, final: Path) -> None:
     if not final.exists():
         building.rename(final)
         return
-    old = Path(mkdtemp(prefix=f".{final.name}-old-", dir=final.parent))
-    try:
+    with temporary_folder(final, OLD) as old:
         final.rename(old / final.name)
         try:
             building.rename(final)
         except OSError:
             (old / final.name).rename(final)
             raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
@@ -68,6 +127,8 @@ def new_file(final: Path) -> Iterator[Path]:
 
 def refuse_existing_folder(path: Path, overwrite: bool) -> None:
     """An empty folder is no obstacle; anything else stays unless it may be overwritten."""
+    if path.resolve() == path.resolve().parent:
+        raise ValueError(f"{str(path)!r} is the root of the file system; name a folder in it.")
     is_empty = path.is_dir() and not any(path.iterdir())
     if path.exists() and not overwrite and not is_empty:
         raise FileExistsError(f"{str(path)!r} exists; pass --overwrite to replace it.")

@@ -7,10 +7,9 @@ from typing import NamedTuple, cast
 import torch
 
 from elmo_hf.hub.bundled import BUNDLED, find_tagger
-from elmo_hf.hub.loading import refuse_other_classes
+from elmo_hf.hub.loading import load_model, load_tokenizer, refuse_other_classes
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.text.batching import map_by_length
-from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # Sentences that are sorted by length together.
 WINDOW = 1024
@@ -38,11 +37,11 @@ class ElmoTagger:
             "ElmoForTokenClassification",
             "not a tagger; train one with elmo_hf.tagging.train_tagger or examples/run_pos.py.",
         )
-        loaded = ElmoForTokenClassification.from_pretrained(folder)
+        loaded = load_model(ElmoForTokenClassification, folder)
         if device is not None:
             loaded.to(device)  # type: ignore[arg-type]
         self.model = loaded.prepare_for_inference()
-        self.tokenizer = ElmoTokenizer.from_pretrained(folder)
+        self.tokenizer = load_tokenizer(folder, loaded.config)
         self.labels = cast(dict[int, str], loaded.config.id2label)
 
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedSentence]:

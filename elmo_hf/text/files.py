@@ -5,9 +5,12 @@ import glob
 from collections.abc import Sequence
 from pathlib import Path
 
+from elmo_hf.system.untrusted import refuse_unreadable
+
 
 def find_files(pattern: str | Path) -> list[Path]:
     """The files of a path or a glob, in the order of their names."""
+    refuse_unreadable(Path(pattern))
     if Path(pattern).is_dir():
         raise IsADirectoryError(f"{str(pattern)!r} is a folder; name its files, as in FOLDER/*.txt")
     files = (

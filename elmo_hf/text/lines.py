@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tqdm.auto import tqdm
 
 from elmo_hf.text.files import find_files, size_of
-from elmo_hf.text_lines import decode_line, raw_lines
+from elmo_hf.text_lines import bounded_lines, decode_line, raw_lines
 
 STANDARD_INPUT = "-"
 # what to do with a line that cannot be read
@@ -72,7 +72,8 @@ def file_lines(files: Sequence[Path], on_error: str) -> Iterator[Line]:
 def standard_input(on_error: str) -> Iterator[Line]:
     if sys.stdin is None:
         raise ValueError("There is no standard input; name a file with --input.")
-    return split_lines(((raw, len(raw)) for raw in sys.stdin.buffer), "standard input", on_error)
+    lines = ((raw, len(raw)) for raw in bounded_lines(sys.stdin.buffer))
+    return split_lines(lines, "standard input", on_error)
 
 
 def split_lines(source: Iterable[tuple[bytes, int]], name: str, on_error: str) -> Iterator[Line]:

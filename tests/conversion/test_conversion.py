@@ -1,6 +1,9 @@
 import contextlib
+import gzip
 import json
 import random
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,6 +16,7 @@ import torch
 from helpers.tiny import random_arrays, tiny_config, tokenize, write_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion import convert_allennlp_to_hf, tensor_ops
@@ -222,6 +226,9 @@ def test_softmax_inside_the_main_file_comes_along_and_goes_back(tmp_path):
     ("arrays", "words", "message"),
     [
         ({}, None, "holds no softmax datasets"),
+        (softmax_arrays(0), None, "'softmax/W' holds no array of numbers"),
+        ({"softmax/W": np.float32(1), "softmax/b": np.float32(1)}, None, "holds no array of num"),
+        ({"softmax/W": np.ones(8, np.float32)}, None, "'softmax/W' has shape"),
         (softmax_arrays(5, width=7), None, r"'softmax/W' has shape \(5, 7\) .* \(5, 8\)"),
         (softmax_arrays(5) | {"softmax/b": np.zeros(4, np.float32)}, None, r"\(4,\) .* \(5,\)"),
         ({"softmax/W": np.zeros((5, 8), np.float32)}, None, "lack the datasets softmax/b"),
@@ -309,8 +316,18 @@ def change_options(change):
         (lambda o: o["lstm"].clear(), "lack lstm.dim, lstm.projection_dim"),
         (lambda o: o.pop("char_cnn"), "word-level"),
         (lambda o: o.update(bidirectional=False), "both directions"),
+        (lambda o: o["char_cnn"].update(filters=[1, 2]), r"`char_cnn.filters` \[1, 2\] where"),
+        (lambda o: o["char_cnn"].update(filters="ab"), "`char_cnn.filters` 'ab' where"),
+        (lambda o: o["lstm"].update(dim="12"), "`lstm.dim` '12' where"),
+        (lambda o: o["lstm"].update(cell_clip=1e308), "`cell_clip` is 1e.308 but must be"),
+        (lambda o: o["lstm"].update(proj_clip=10**30), "`projection_clip` is 1000.* but must be"),
+        (lambda o: o["lstm"].update(cell_clip=float("nan")), "NaN is not a number in JSON"),
+        (lambda o: o["lstm"].update(cell_clip=True), "cell_clip"),
+        (lambda o: o["lstm"].update(use_skip_connections="yes"), "use_skip_connections"),
+        (lambda o: o["char_cnn"].update(n_highway=True), "num_highway_layers"),
+        (lambda o: o["char_cnn"].update(max_characters_per_token=10**9), "must be at most 4096"),
     ],
-    ids=lambda value: "" if callable(value) else value[:20],
+    ids=lambda value: "" if callable(value) else re.sub(r"\W+", "-", value[:30]),
 )
 def test_options_that_cannot_be_right_are_refused(tmp_path, change, message):
     options, weights = write_model(tmp_path, tiny_config())
@@ -335,11 +352,22 @@ ONE = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
         ("CNN_proj/b_proj", np.zeros(8, np.int32), "'CNN_proj/b_proj' holds int32"),
         ("CNN_proj/b_proj", None, "lack the datasets CNN_proj/b_proj"),
         (f"{ONE}/W_P_0", None, f"lack the datasets {ONE}/W_P_0"),
+        ("CNN/W_cnn_0", np.zeros(4, np.float32), "char_cnn.filters"),
         ("CNN/W_cnn_0", np.zeros((4, 4), np.float32), "'CNN/W_cnn_0'|char_cnn.filters"),
         ("global/extra", np.zeros(1, np.float32), "'global/extra' that is not part"),
         ("CNN/b_cnn_9", np.zeros(1, np.float32), "'CNN/b_cnn_9' is not part of a model with these"),
     ],
-    ids=["nan", "shape", "integers", "missing", "missing-cell", "dimensions", "unknown", "extra"],
+    ids=[
+        "nan",
+        "shape",
+        "integers",
+        "missing",
+        "missing-cell",
+        "axes",
+        "dimensions",
+        "unknown",
+        "extra",
+    ],
 )
 def test_datasets_that_cannot_be_right_are_named(tmp_path, key, array, message):
     options, weights = write_model(tmp_path, tiny_config())
@@ -523,6 +551,14 @@ def write_odd(path, kind: str) -> None:
             file["CNN_proj/b_proj"] = h5py.Empty("f4")
         elif kind == "strings":
             file["CNN_proj/b_proj"] = ["text"]
+        elif kind == "compressed":
+            file.create_dataset("CNN_proj/b_proj", data=array, compression="gzip")
+        elif kind == "never-written":
+            file.create_dataset("CNN_proj/b_proj", array.shape, array.dtype)
+        elif kind == "many-links":
+            group = file.create_group("loop")
+            for number in range(20):
+                group[str(number)] = group
         elif kind == "huge":
             file.create_dataset("CNN_proj/b_proj", (1 << 40,), "f4", chunks=(1 << 20,))
 
@@ -536,6 +572,9 @@ def write_odd(path, kind: str) -> None:
         ("scalar", "holds no array of numbers"),
         ("empty", "holds no array of numbers"),
         ("strings", "holds object, not floating-point numbers"),
+        ("compressed", "'CNN_proj/b_proj' is compressed; unpack the file with `h5repack -f NONE"),
+        ("never-written", "'CNN_proj/b_proj' claims 32 bytes, but the file has only 0 of them"),
+        ("many-links", "has more parts than any ELMo model"),
         ("huge", "claims 4,398,046,511,104 bytes, but the file has only"),
     ],
 )
@@ -561,3 +600,87 @@ def test_damaged_weights_are_one_sentence(tmp_path):
         folder = tmp_path / f"elmo-{number}"
         with contextlib.suppress(ValueError, OSError):
             convert(str(tmp_path / "source"), output_dir=folder)
+
+
+def test_deep_options_are_one_sentence(tmp_path):
+    options, weights = write_model(tmp_path, tiny_config())
+    options.write_text('{"char_cnn": ' + "[" * 99_999)
+    with pytest.raises(ValueError, match="options.json' is nested too deeply"):
+        load_converted(Source(options, weights))
+
+
+def test_random_options_are_one_sentence(tmp_path):
+    """Any value in the place of any other."""
+    options, weights = write_model(tmp_path, tiny_config())
+    odd = [None, True, 0, -1, 3.5, 1e308, 10**30, "", "8", [], [1, 2], [[1, "2"]], {}, {"a": 1}]
+    draw, whole = random.Random(0), options_from_config(tiny_config())
+    for _ in range(100):
+        changed = json.loads(json.dumps(whole))
+        for _ in range(draw.choice([1, 2])):
+            part = draw.choice([changed, changed.get("lstm"), changed.get("char_cnn")])
+            if isinstance(part, dict) and part:
+                part[draw.choice(sorted(part))] = draw.choice(odd)
+        options.write_text(json.dumps(changed))
+        try:
+            load_converted(Source(options, weights))
+        except ValueError as error:
+            assert "\n" not in str(error)
+
+
+def test_a_small_file_takes_little_memory(tmp_path):
+    """Arrays that share their bytes, or have none, claim more than the file has."""
+    options, weights = write_model(tmp_path / "source", tiny_config())
+    with h5py.File(weights, "r+") as file:
+        file["shared"] = np.zeros(20_000, np.float32)
+        for number in range(50):
+            file[f"more/{number}"] = file["shared"]
+    with pytest.raises(ValueError, match="claims more numbers than it has bytes"):
+        convert(str(tmp_path / "source"), output_dir=tmp_path / "elmo")
+
+
+def test_a_truncated_vocabulary_is_one_sentence(tmp_path):
+    options, weights = write_model(tmp_path / "in", tiny_config(), **softmax_arrays(3))
+    vocab = tmp_path / "vocab.txt.gz"
+    vocab.write_bytes(gzip.compress(b"<S>\n</S>\n<UNK>\n")[:-6])
+    with pytest.raises(ValueError, match="vocab.txt.gz' is damaged or truncated"):
+        convert(str(tmp_path / "in"), vocab_file=vocab, output_dir=tmp_path / "out")
+
+
+def test_what_may_not_be_read_is_not_called_missing(tmp_path, monkeypatch):
+    options, weights = write_model(tmp_path / "in", tiny_config())
+    monkeypatch.setattr("os.access", lambda *_: False)
+    for source in ({"source": str(tmp_path / "in")}, {"options_file": options}):
+        with pytest.raises(PermissionError, match="may not be read; check its permissions"):
+            convert(**source, weight_file=weights, output_dir=tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["options", "weights", "zip"])
+def test_pointers_of_git_lfs_are_named(tmp_path, kind):
+    options, weights = write_model(tmp_path / "in", tiny_config())
+    pointer = {"options": options, "weights": weights, "zip": tmp_path / "in.zip"}[kind]
+    pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
+    source = tmp_path / ("in.zip" if kind == "zip" else "in")
+    with pytest.raises(ValueError, match="only a pointer .* `git lfs pull`"):
+        convert(str(source), output_dir=tmp_path / "out")
+
+
+def test_other_formats_are_named_in_a_zip_as_well(tmp_path):
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("some/encoder.pkl", "")
+    with pytest.raises(ValueError, match="ELMoForManyLangs"):
+        convert(str(tmp_path / "other.zip"), output_dir=tmp_path / "out")
+
+
+def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
+    """safetensors reports it in its own way; nothing is left behind."""
+    usage = shutil.disk_usage(tmp_path)._replace(free=0)
+
+    def full(self, folder):
+        (folder / "model.safetensors").write_bytes(b"half")
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+        raise SafetensorError("Error while serializing: I/O error")
+
+    monkeypatch.setattr(ElmoModel, "save_pretrained", full)
+    with pytest.raises(OSError, match="elmo' could not be written: the disk is full"):
+        converted(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]

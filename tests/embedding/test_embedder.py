@@ -234,7 +234,7 @@ def test_a_device_may_be_a_number(model, monkeypatch):
 
 
 def test_a_folder_without_a_model_is_one_sentence(tmp_path):
-    with pytest.raises(OSError, match="' is not an ELMo folder, and it could not be loaded"):
+    with pytest.raises(OSError, match="' is not a model folder: it has no config.json"):
         ElmoEmbedder(tmp_path)
 
 

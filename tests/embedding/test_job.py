@@ -145,6 +145,46 @@ def test_a_run_that_was_to_replace_a_file_loses_nothing(folder, tmp_path, monkey
         assert len(read(output)) == len(SENTENCES) and not list(tmp_path.glob(".out*"))
 
 
+def test_a_file_beside_the_output_is_not_replaced_unasked(folder, tmp_path, monkeypatch):
+    """Unless a run of ours put it there and was killed before the output itself was there."""
+    output, beside = tmp_path / "out.npy", tmp_path / "out.offsets.npy"
+    source = str(write(tmp_path / "text", SENTENCES))
+    beside.write_text("somebody's")
+    with pytest.raises(FileExistsError, match="out.offsets.npy' exists; pass --overwrite"):
+        embed(output, source, str(folder))
+    assert beside.read_text() == "somebody's" and not list(tmp_path.glob(".out*"))
+    beside.unlink()
+    beside.mkdir()
+    with pytest.raises(IsADirectoryError, match="out.offsets.npy' is a folder"):
+        embed(output, source, str(folder), overwrite=True)
+    beside.rmdir()
+    replace = os.replace
+
+    def killed(old, new):
+        if new == output:
+            raise KeyboardInterrupt
+        return replace(old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            embed(output, source, str(folder))
+    assert beside.exists() and not output.exists()
+    ours = beside.read_bytes()
+    beside.write_text("somebody's")
+    with pytest.raises(FileExistsError, match="out.offsets.npy' exists; pass --overwrite"):
+        embed(output, source, str(folder))
+    assert beside.read_text() == "somebody's"
+    beside.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            embed(output, source, str(folder))
+    embed(output, source, str(folder))
+    assert len(read(output)) == len(SENTENCES) and beside.read_bytes() == ours
+    assert not list(tmp_path.glob(".out*"))
+
+
 def test_changed_words_and_settings_never_meet_old_chunks(embedder, tmp_path):
     job = EmbeddingJob(embedder, tmp_path / "out.npy")
     one, other = (Line(0, "two words", words, 1) for words in (["two", "words"], ["two words"]))

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from elmo_hf import WordVocabulary
+from elmo_hf import WordVocabulary, word_vocabulary
 
 
 def test_vocabulary_is_sorted_by_frequency():
@@ -37,4 +37,17 @@ def test_vocabulary_without_the_special_words(tmp_path):
         WordVocabulary.load(path)
     path.write_bytes(b"<S>\n\xff\n")
     with pytest.raises(ValueError, match="is not UTF-8"):
+        WordVocabulary.load(path)
+
+
+def test_a_damaged_or_endless_vocabulary_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "vocab.txt.gz"
+    whole = gzip.compress(b"<S>\n</S>\n<UNK>\n")
+    for size in (5, len(whole) - 6):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match="vocab.txt.gz' is damaged or truncated after line"):
+            WordVocabulary.load(path)
+    monkeypatch.setattr(word_vocabulary, "ALWAYS_ALLOWED", 1000)
+    path.write_bytes(gzip.compress(b"<S>\n</S>\n<UNK>\n" + b"a\n" * 1_000_000))
+    with pytest.raises(ValueError, match="unpacks to too much text for a vocabulary"):
         WordVocabulary.load(path)

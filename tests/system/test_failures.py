@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from elmo_hf.system import failures
-from elmo_hf.system.failures import explain_failure, first_line, write_failure
+from elmo_hf.system.failures import describe, explain_failure, first_line, write_failure
 
 
 def test_the_first_line_of_an_error():
@@ -38,3 +38,11 @@ def test_a_failed_write_is_cleaned_up_and_explained(tmp_path):
         raise RuntimeError("it broke")
     with pytest.raises(TypeError, match="a mistake"), explain_failure(tmp_path, explain):
         raise TypeError("a mistake")
+
+
+def test_every_error_has_a_message():
+    assert describe(ValueError("Name a file.")) == "Name a file."
+    assert "not enough memory" in describe(MemoryError())
+    assert describe(ImportError()) == "ImportError."
+    denied = PermissionError(errno.EACCES, "Permission denied", "some/file")
+    assert describe(denied) == "'some/file' cannot be used: Permission denied."

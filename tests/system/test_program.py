@@ -60,3 +60,17 @@ def test_a_script_takes_underscores(monkeypatch, capsys, option, joined):
     with pytest.raises(SystemExit) as stop:
         single_command(script)()
     assert stop.value.code == 0 and capsys.readouterr().out == "my_folder\n"
+
+
+def test_an_error_without_a_message_or_with_commands_for_a_terminal(capsys):
+    for error, printed in (
+        (MemoryError(), "Error: There is not enough memory; use a smaller model or input, or "),
+        (ValueError("a \x1b[31mname"), "Error: a \\x1b[31mname\n"),
+    ):
+
+        def fail(error=error):
+            raise error
+
+        with pytest.raises(SystemExit):
+            run_program(fail)
+        assert capsys.readouterr().err.startswith(printed)

@@ -5,6 +5,7 @@ import os
 import stat
 
 import pytest
+from safetensors import SafetensorError
 
 from elmo_hf.system import writing
 from elmo_hf.system.writing import (
@@ -112,3 +113,68 @@ def test_a_folder_has_the_permissions_of_any_other(tmp_path, mask, folder, file)
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == folder
     assert stat.S_IMODE((tmp_path / "new" / "private").stat().st_mode) == file
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
+    """But nothing that a living run uses, and nothing that only looks similar."""
+    final = tmp_path / "m"
+    dead = tmp_path / ".m-building-abcd1234"
+    dead.mkdir()
+    (dead / "half").write_text("half")
+    others = [".m-building-backup", ".m-settings", ".mm-building-abcd1234", "m-building-abcd1234"]
+    for name in others:
+        (tmp_path / name).mkdir()
+    with new_folder(final, overwrite=False) as building:
+        assert not dead.exists()
+        # a second run at the same time
+        with new_folder(final, overwrite=False) as other:
+            assert building.exists() and other != building
+            (other / "file").write_text("first")
+        with pytest.raises(FileExistsError), new_folder(final, overwrite=False):
+            raise AssertionError("nothing is written")
+        (final / "file").unlink()
+        (building / "file").write_text("second")
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, "m"])
+    assert (final / "file").read_text() == "second"
+
+
+def test_a_folder_comes_back_whose_successor_never_came(tmp_path):
+    """Killed between the two renames that replace a folder."""
+    kept = tmp_path / ".m-old-abcd1234" / "m"
+    kept.mkdir(parents=True)
+    (kept / "file").write_text("old")
+    refused = pytest.raises(FileExistsError, match="exists; pass --overwrite")
+    with refused, new_folder(tmp_path / "m", overwrite=False):
+        raise AssertionError("nothing is written")
+    assert (tmp_path / "m" / "file").read_text() == "old" and os.listdir(tmp_path) == ["m"]
+
+
+def test_without_locks_nothing_is_taken_for_a_leftover(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "lock_file", lambda file: True)
+    (tmp_path / ".m-building-abcd1234").mkdir()
+    with new_folder(tmp_path / "m", overwrite=False) as building:
+        (building / "file").touch()
+    assert sorted(os.listdir(tmp_path)) == [".m-building-abcd1234", "m"]
+
+
+def test_the_root_is_no_name_for_a_folder(tmp_path, monkeypatch):
+    before = os.listdir("/")
+    refused = pytest.raises(ValueError, match="'/' is the root of the file system; name a folder")
+    with refused, new_folder(writing.Path("/"), overwrite=True):
+        raise AssertionError("nothing is written")
+    assert os.listdir("/") == before
+    (tmp_path / "m" / "below").mkdir(parents=True)
+    with new_folder(tmp_path / "m" / "below" / "..", overwrite=True) as building:
+        (building / "file").touch()
+    assert os.listdir(tmp_path) == ["m"] and os.listdir(tmp_path / "m") == ["file"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), SafetensorError("I/O")])
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, error):
+    with (
+        pytest.raises(OSError, match="m' could not be written: (No space left|I/O)\\.$"),
+        new_folder(tmp_path / "m", overwrite=False) as building,
+    ):
+        (building / "half").touch()
+        raise error
+    assert not os.listdir(tmp_path)

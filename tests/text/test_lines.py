@@ -4,12 +4,14 @@ import gzip
 import io
 import struct
 import sys
+import tracemalloc
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, DatasetDict
 
+from elmo_hf import text_lines
 from elmo_hf.text import BadLineError, dataset_source, text_source
 
 
@@ -121,3 +123,32 @@ def test_a_damaged_saved_dataset_is_one_sentence(tmp_path):
     (tmp_path / "state.json").write_text("{")
     with pytest.raises(ValueError, match="The dataset '.*' cannot be read: Expecting property"):
         dataset_source(str(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["plain", "gz", "standard input"])
+def test_a_line_without_end_takes_no_memory(tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 1000)
+    content = b"first\n" + b"x" * 10_000_000 + b"\nthird\n" + b"y" * 999 + b"\n" + b"z" * 1001
+    file = tmp_path / ("text.gz" if kind == "gz" else "text")
+    file.write_bytes(gzip.compress(content) if kind == "gz" else content)
+
+    def read(on_error):
+        if kind == "standard input":
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return text_source("-" if kind == "standard input" else str(file), on_error).lines
+
+    tracemalloc.start()
+    with pytest.raises(BadLineError, match="line 2: it has more than 1,000 bytes; write one sente"):
+        list(read("stop"))
+    found = [line.text[:5] for line in read("skip")]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == ["first", "", "third", "yyyyy", ""] and peak < 1_000_000
+    assert "line 5: it has more than" in capsys.readouterr().err
+
+
+def test_a_file_that_may_not_be_read_is_not_called_missing(tmp_path, monkeypatch):
+    (tmp_path / "text").touch()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(PermissionError, match="text' may not be read"):
+        text_source(str(tmp_path / "text"))

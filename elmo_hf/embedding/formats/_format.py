@@ -17,6 +17,8 @@ class OutputFormat:
     # Writes all chunks to a path, pooled as it says. Files beside the path are named after its
     # stem, as in "whole.offsets.npy" for "whole.npy".
     write: Callable[[Path, ChunkFiles, str], None]
+    # what the names of these files have in the place of the suffix
+    beside: tuple[str, ...] = ()
     # a library of one of our extras that it needs
     library: str | None = None
     # room on the disk that a line takes besides its vectors, at most

@@ -9,6 +9,8 @@ import numpy as np
 from elmo_hf.embedding.chunks import ChunkFiles
 from elmo_hf.embedding.formats._format import OutputFormat
 
+OFFSETS = ".offsets.npy"
+
 
 def write_npy(path: Path, chunks: ChunkFiles, pooling: str) -> None:
     """
@@ -16,7 +18,7 @@ def write_npy(path: Path, chunks: ChunkFiles, pooling: str) -> None:
     `.offsets.npy`, holds the place of each sentence's first vector and, last, how many vectors
     there are.
     """
-    vectors = write_offsets(path.with_name(f"{path.stem}.offsets.npy"), chunks)
+    vectors = write_offsets(path.with_name(path.stem + OFFSETS), chunks)
     with path.open("wb") as file:
         for number, chunk in enumerate(chunks):
             if number == 0:
@@ -47,4 +49,4 @@ def write_header(file: BinaryIO, dtype: np.dtype, shape: tuple[int, ...]) -> Non
     np.lib.format.write_array_header_1_0(file, header)
 
 
-FORMAT = OutputFormat("npy", (".npy",), write_npy)
+FORMAT = OutputFormat("npy", (".npy",), write_npy, beside=(OFFSETS,))
