@@ -9,7 +9,8 @@ from accelerate.utils import set_seed
 
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.bundled import find_model
-from elmo_hf.modeling_elmo import ElmoForPreTraining, ElmoModel
+from elmo_hf.hub.loading import load_elmo, load_model
+from elmo_hf.modeling_elmo import ElmoForPreTraining
 from elmo_hf.pretraining.settings import PretrainingSettings
 from elmo_hf.word_vocabulary import WordVocabulary
 
@@ -45,10 +46,10 @@ def make_model(
 def continued_model(name: str, vocabulary: WordVocabulary | None) -> ElmoForPreTraining:
     """A saved language model; with a vocabulary, its biLM under a new softmax over these words."""
     if vocabulary is None:
-        return ElmoForPreTraining.from_pretrained(name)
+        return load_model(ElmoForPreTraining, name)
     words: dict[str, Any] = vocabulary.config_fields()
     model = ElmoForPreTraining(ElmoConfig.from_pretrained(name, **words))
-    weights = ElmoModel.from_pretrained(name).state_dict()
+    weights = load_elmo(name).state_dict()
     # a language model has no mix of layers
     bilm = {key: weight for key, weight in weights.items() if not key.startswith("mixes.")}
     model.elmo.load_state_dict(bilm)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import torch
 
 from elmo_hf.bilm_elmo import evaluating
-from elmo_hf.hub.bundled import find_model
-from elmo_hf.hub.loading import refuse_other_classes
+from elmo_hf.hub.loading import load_model, refuse_other_classes
 from elmo_hf.language_model_elmo import ElmoForPreTraining, align, predictions
 from elmo_hf.pretraining.batches import encode_tokens, known_words, number_tokens
 from elmo_hf.softmax_elmo import LOGITS_AT_ONCE
@@ -154,4 +153,4 @@ def load_language_model(name: str) -> ElmoForPreTraining:
         "without a softmax over words; use a model that was pretrained, or converted with its "
         "softmax.",
     )
-    return ElmoForPreTraining.from_pretrained(find_model(name))
+    return load_model(ElmoForPreTraining, name)

@@ -5,6 +5,7 @@ from datasets import Dataset
 
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.bundled import find_model
+from elmo_hf.hub.loading import load_config, load_model
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.tagging.settings import ModelSettings
 from elmo_hf.tagging.word_vectors import read_word_vectors
@@ -19,7 +20,7 @@ def new_tagger(
     fine-tuned. Static word vectors, if there are any, are those of the training words.
     """
     name = find_model(settings.model_name_or_path)
-    layer = chosen_layer(settings.layers, ElmoConfig.from_pretrained(name).num_hidden_layers)
+    layer = chosen_layer(settings.layers, load_config(name).num_hidden_layers)
     vectors = None
     if settings.word_vectors is not None:
         known = {word for tokens in train["tokens"] for word in tokens}
@@ -41,7 +42,7 @@ def new_tagger(
     if not settings.finetune_bilm:
         # A frozen biLM gives the same vectors in every epoch.
         config.hidden_dropout = 0.0
-    model = ElmoForTokenClassification.from_pretrained(name, config=config)
+    model = load_model(ElmoForTokenClassification, name, config=config)
     if vectors is not None and model.word_vectors is not None:
         tokenizer = ElmoTokenizer(max_characters_per_token=config.max_characters_per_token)
         rows = tokenizer([words], is_split_into_words=True, return_tensors="pt")["input_ids"][0]

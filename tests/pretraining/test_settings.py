@@ -46,6 +46,7 @@ DEFAULTS = {
     "checkpointing_steps": 500,
     "seed": 42,
     "report_to": None,
+    "overwrite_output_dir": False,
 }
 
 

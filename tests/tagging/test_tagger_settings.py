@@ -54,6 +54,7 @@ DEFAULTS = {
     "checkpointing_steps": None,
     "seed": 42,
     "report_to": None,
+    "overwrite_output_dir": False,
     "output_dir": Path("out"),
     "push_to_hub": False,
     "hub_model_id": None,
