@@ -21,12 +21,16 @@ from random import Random
 from typing import Any
 
 # before torch is imported; nothing here may ask the Hub
-os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "ACCELERATE_USE_CPU": "true"}
-sys.path[0] = str(Path(__file__).resolve().parents[1])
-
-from tqdm import tqdm
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["ACCELERATE_USE_CPU"] = "true"
+# the package of this very clone, whichever is installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from faults import children, report
+from faults.workers import run_trials
+from tqdm import tqdm
 
 # the share of the time that a mode gets; rooms' functions are the quickest and get the most
 SHARES = {"process": 35, "command": 30, "kill": 15, "disk": 8, "race": 7, "thread": 5}
@@ -84,6 +88,7 @@ def run_cell(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace
     patience = getattr(row, "patience", 120)
     try:
         prepared = prepare(cell.mode, row, cell.kind, folder)
+        started = time.monotonic()
 
         def trial(number: int) -> Any:
             draw = Random(f"{cell.seed}:{cell.kind}:{number}")
@@ -91,7 +96,7 @@ def run_cell(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace
 
         seconds = 20 if cell.mode == "process" else 4 * patience
         with tqdm(desc=f"{cell.mode} {cell.kind}", unit="", leave=False) as bar:
-            for done in children_trials(trial, numbers, args.jobs, seconds):
+            for done in run_trials(trial, numbers, args.jobs, seconds):
                 cell.add(done)
                 bar.update()
                 bar.set_postfix(failed=cell.failed, refresh=False)
@@ -100,12 +105,6 @@ def run_cell(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     cell.seconds = time.monotonic() - started
-
-
-def children_trials(trial: Any, numbers: Any, jobs: int, seconds: float) -> Iterator[Any]:
-    from faults.workers import run_trials
-
-    return run_trials(trial, numbers, jobs, seconds)
 
 
 def scratch_home() -> str | None:

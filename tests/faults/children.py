@@ -1,5 +1,8 @@
 """Child processes: functions and programs that run apart, with bounded memory and time."""
 
+import gc
+import importlib
+import io
 import os
 import pickle
 import resource
@@ -8,7 +11,6 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -64,6 +66,7 @@ def in_child(function: Callable[[], Any]) -> Any:
     child = os.fork()
     if child == 0:
         os.close(reading)
+        silence()
         try:
             found = (True, function())
         except BaseException:
@@ -179,7 +182,9 @@ def wait(child: int, log: Path, seconds: float) -> Ended:
     )
 
 
-def run(arguments: list[str], folder: Path, log: Path, seconds: float, plain: bool = False) -> Ended:
+def run(
+    arguments: list[str], folder: Path, log: Path, seconds: float, plain: bool = False
+) -> Ended:
     """A program from its start to its end."""
     begin = start_plain if plain else start_warm
     return wait(begin(arguments, folder, log), log, seconds)
@@ -187,22 +192,34 @@ def run(arguments: list[str], folder: Path, log: Path, seconds: float, plain: bo
 
 def warm_up() -> None:
     """Imports what programs import, once and before any fork."""
-    import accelerate  # noqa: F401
-    import datasets
-    import h5py  # noqa: F401
+    names = ["accelerate", "datasets", "evaluate", "h5py", "matplotlib.figure", "seqeval.metrics"]
+    names += ["matplotlib.backends.backend_agg", "pydantic.fields", "typer.main"]
+    names += ["elmo_hf.conversion.convert_allennlp_to_hf", "elmo_hf.cli", "elmo_hf.pretraining"]
+    names += ["elmo_hf.tagging.evaluation", "elmo_hf.tagging.report", "faults.table"]
+    for name in names:
+        importlib.import_module(name)
+    draw_once()
     import torch
     import tqdm
-    from transformers.utils import logging
-
-    import elmo_hf.cli
-    import elmo_hf.conversion.convert_allennlp_to_hf
-    import elmo_hf.pretraining
-    import elmo_hf.tagging
-    import elmo_hf.training  # noqa: F401
 
     torch.set_num_threads(1)
     # a thread would not survive a fork
     tqdm.tqdm.monitor_interval = 0
-    datasets.disable_progress_bars()
-    logging.disable_progress_bar()
-    tempfile.tempdir = None
+    # pages that the collector does not touch stay shared with the children
+    gc.collect()
+    gc.freeze()
+
+
+def draw_once() -> None:
+    """Lets matplotlib find its fonts."""
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.subplots().set_title("title")
+    figure.savefig(io.BytesIO())
+
+
+def silence() -> None:
+    """Libraries that keep the first stream they saw are quiet, too."""
+    for number in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)

@@ -10,10 +10,31 @@ from faults.kind import Craft, Damage, Files, Kind
 
 HOSTILE = [
     *(None, True, False, [], {}, "", "x", [[]], [[1]], [[1, 2, 3]], {"a": 1}, "\0", "../../x"),
-    *(-1, 0, 1, 2**31, 2**63, 10**30, 0.5, 1e308, -1e308, float("nan"), float("inf"), "1", "\ud800"),
+    *(
+        -1,
+        0,
+        1,
+        2**31,
+        2**63,
+        10**30,
+        0.5,
+        1e308,
+        -1e308,
+        float("nan"),
+        float("inf"),
+        "1",
+        "\ud800",
+    ),
 ]
 # written as text, since Python's own writer would refuse or run out of stack
-RAW_JSON = ["[" * 100_000, '{"a":' * 50_000 + "1" + "}" * 50_000, "9" * 5000, "-", "nul", "\ufeff{}"]
+RAW_JSON = [
+    "[" * 100_000,
+    '{"a":' * 50_000 + "1" + "}" * 50_000,
+    "9" * 5000,
+    "-",
+    "nul",
+    "\ufeff{}",
+]
 
 
 def flip_bits(data: bytearray, draw: Random, other: bytes) -> str:

@@ -1,5 +1,6 @@
 """Damages that know a format: hdf5, zip, gzip, lines of text, safetensors, pickles."""
 
+import contextlib
 import functools
 import gzip
 import io
@@ -13,7 +14,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-
 from faults.kind import Craft, Damage, Files
 
 # a bomb's size when unpacked: far above what is allowed, small enough to be made quickly
@@ -33,7 +33,9 @@ def hdf5(files: Files, draw: Random) -> Damage:
         name = draw.choice(names)
         change = draw.choice(HDF5_CHANGES)
         must_fail = change(file, name, file[name][()], draw) is True
-    return Damage(files | {"weights.hdf5": store.getvalue()}, f"{name}: {change.__name__}", must_fail)
+    return Damage(
+        files | {"weights.hdf5": store.getvalue()}, f"{name}: {change.__name__}", must_fail
+    )
 
 
 def replace(file: Any, name: str, *arguments: Any, **settings: Any) -> None:
@@ -204,10 +206,8 @@ def bomb() -> bytes:
 def gunzipped_size(data: bytes) -> int:
     """What a reader may hold of a gzipped file: not all of a bomb."""
     unpacker, size = zlib.decompressobj(31), 0
-    try:
+    with contextlib.suppress(zlib.error):
         size = len(unpacker.decompress(data, 1 << 20))
-    except zlib.error:
-        pass
     return max(size, len(data))
 
 

@@ -22,7 +22,9 @@ class Damaged:
     def __init__(self, kind: Kind, folder: Path, in_process: bool):
         self.kind, self.folder, self.in_process = kind, folder, in_process
         self.valid: list[Files] = [in_child(lambda n=n: self.make(n)) for n in (0, 1)]  # type: ignore[misc]
-        self.expected = [in_child(lambda files=files: self.undamaged(files)) for files in self.valid]
+        found = [in_child(lambda files=files: self.undamaged(files)) for files in self.valid]  # type: ignore[misc]
+        self.expected = [result for result, _ in found]
+        self.usual_peak = max(peak for _, peak in found)
 
     def make(self, variant: int) -> Files:
         scratch = Scratch(self.folder / f"make-{variant}")
@@ -30,18 +32,23 @@ class Damaged:
             self.kind.make(variant)
             return read_files(scratch.work)
 
-    def undamaged(self, files: Files) -> Any:
-        """The result of an undamaged input, which must be there."""
+    def undamaged(self, files: Files) -> tuple[Any, int]:
+        """The result of an undamaged input, and the memory that it takes."""
         scratch = Scratch(self.folder / "undamaged")
         write_files(scratch.work, files)
         if self.in_process:
+            # a second call needs less; trials are compared with that one
             with scratch.entered(), quiet():
-                return self.kind.run()
+                self.kind.run()
+            write_files(Scratch(scratch.folder).work, files)
+            with scratch.entered(), quiet():
+                memory = Memory()
+                return self.kind.run(), memory.peak()
         with scratch.entered():
             ended = run(self.command(), scratch.work, scratch.log, 4 * self.kind.patience)
             if ended.code:
                 raise RuntimeError(f"The undamaged input fails: {ended.errors}")
-            return self.kind.result(Path(self.kind.output))
+            return self.kind.result(Path(self.kind.output)), ended.peak or 0
 
     def command(self) -> list[str]:
         return self.kind.arguments(self.kind.output)
@@ -73,7 +80,9 @@ class Damaged:
             return outcome
         known = set(damage.files)
         size = self.kind.unpacked_size(damage.files)
-        return judge_memory(peak, size) or scratch.leftovers(known, kept) or outcome
+        return (
+            judge_memory(peak, self.usual_peak, size) or scratch.leftovers(known, kept) or outcome
+        )
 
     def call(self, damage: Damage, scratch: Scratch, number: int) -> tuple[Outcome, int | None]:
         memory = Memory()

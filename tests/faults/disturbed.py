@@ -66,7 +66,9 @@ class Undisturbed:
         """A run that was to succeed, or to say that an earlier one has succeeded."""
         outcome = judge_program(ended)
         if outcome is not None and (outcome.failed or "exists" not in outcome.text):
-            return failure(f"repeated, it fails: {outcome.group or outcome.text[:60]}", outcome.text)
+            return failure(
+                f"repeated, it fails: {outcome.group or outcome.text[:60]}", outcome.text
+            )
         try:
             found = self.command.result(output)
         except Exception as error:
@@ -181,5 +183,3 @@ class Race(Undisturbed):
 def can_mount() -> bool:
     """Whether full disks can be tried here."""
     return os.geteuid() == 0 and shutil.which("mount") is not None
-
-

@@ -1,4 +1,4 @@
-"""What an interrupted run left and the next one resumes from: chunks, cached layers, checkpoints."""
+"""What an interrupted run left for the next one: chunks, cached layers, checkpoints."""
 
 import pickle
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from fnmatch import fnmatch
 from io import BytesIO
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -13,6 +14,12 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from datasets import Dataset
+from faults.children import call_program
+from faults.corruptions import missing
+from faults.crafted import Trap
+from faults.inputs_texts import SENTENCES, TAGGED, write_model, write_tagged
+from faults.kind import Command, Damage, Files, Kind, digest, read_files, write_files
+from faults.programs import Pretrain, Tagger, TrainerTagger
 
 from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer
 from elmo_hf.embedding import EmbeddingJob
@@ -20,12 +27,6 @@ from elmo_hf.system.checksums import NAME, write_checksums
 from elmo_hf.tagging.feature_cache import FeatureCache
 from elmo_hf.text import text_source
 from elmo_hf.training.checkpoints import Checkpoints
-from faults.children import call_program
-from faults.corruptions import missing
-from faults.crafted import Trap
-from faults.inputs_texts import SENTENCES, TAGGED, write_model, write_tagged
-from faults.kind import Command, Damage, Files, Kind, digest, read_files, write_files
-from faults.programs import Pretrain, Tagger, TrainerTagger
 
 
 class Chunks(Kind):
@@ -214,17 +215,13 @@ def pickled(files: Files) -> Iterator[str]:
 
 def with_checksums(files: Files, name: str) -> Files:
     """Gives a changed checkpoint new checksums, as an attacker would."""
-    folder = Path("checksums-are-made-here") / Path(name).parent.name
     inside = {Path(other).name: data for other, data in files.items() if is_beside(other, name)}
     if NAME not in inside:
         return files
-    write_files(folder, inside)
-    write_checksums(folder)
-    made = (folder / NAME).read_bytes()
-    for file in folder.iterdir():
-        file.unlink()
-    folder.rmdir()
-    folder.parent.rmdir()
+    with TemporaryDirectory() as folder:
+        write_files(Path(folder), inside)
+        write_checksums(Path(folder))
+        made = (Path(folder) / NAME).read_bytes()
     return files | {f"{Path(name).parent.as_posix()}/{NAME}": made}
 
 

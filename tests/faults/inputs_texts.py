@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
+from faults import crafted
+from faults.corruptions import hostile_json
+from faults.kind import Damage, Files, Kind
 from helpers.tiny import tiny_config
 
 from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer
 from elmo_hf.pretraining.corpus import Corpus
 from elmo_hf.tagging import read_tagged
 from elmo_hf.text import text_source
-from faults import crafted
-from faults.corruptions import hostile_json
-from faults.kind import Damage, Files, Kind
 
 SENTENCES = [
     "The bank lent money to farmers .",
@@ -179,7 +179,9 @@ class Tagged(Kind):
         for tokens, tags in result:
             if not tokens or len(tokens) != len(tags):
                 return "a sentence without words, or other tags than words"
-        return {"conllu": self.doubt_conllu, "json": self.doubt_json}.get(self.form, no_doubt)(result)
+        return {"conllu": self.doubt_conllu, "json": self.doubt_json}.get(self.form, no_doubt)(
+            result
+        )
 
     def doubt_conllu(self, result: Any) -> str | None:
         """Rows that are neither words nor known kinds of other rows must not vanish."""

@@ -10,6 +10,9 @@ from typing import Any
 
 import h5py
 import numpy as np
+from faults import crafted
+from faults.corruptions import hostile_json
+from faults.kind import Files, Kind, digest
 from helpers.tiny import random_arrays, tiny_config
 from safetensors.numpy import load_file
 
@@ -18,9 +21,6 @@ from elmo_hf.conversion.convert_allennlp_to_hf import add_softmax, load_converte
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.source import Source, open_source
 from elmo_hf.conversion.weights_file import write_weights
-from faults import crafted
-from faults.corruptions import hostile_json
-from faults.kind import Files, Kind, digest
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "Ufer", "Ça", "."]
 

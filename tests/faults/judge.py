@@ -60,7 +60,7 @@ def place_of(frames: list[traceback.FrameSummary]) -> str:
 def judge_program(ended: Ended) -> Outcome | None:
     """A program that failed: its exit code and its one sentence. None if it ended well."""
     errors = ended.errors
-    last = " ".join(errors.split())[-400:]
+    last = " ".join(errors.split())[-250:]
     if ended.timed_out:
         return failure("hangs", f"no end after {ended.seconds:.0f} s: {last}")
     if ended.code < 0:
@@ -82,7 +82,8 @@ def judge_program(ended: Ended) -> Outcome | None:
 
 
 def error_of(errors: str) -> str:
-    lines = [line for line in errors.splitlines() if re.match(r"[\w.]+(Error|Exception|Exit)\b", line)]
+    """The name of the exception, which is on the last line that is not indented."""
+    lines = [line for line in errors.splitlines() if re.match(r"[\w.]+(: |$)", line)]
     return lines[-1].partition(":")[0].rpartition(".")[2] if lines else "?"
 
 
@@ -97,8 +98,9 @@ def group_of(text: str) -> str:
     return re.sub(r"'[^']*'|\d+", "…", text)[:60]
 
 
-def judge_memory(peak: int | None, unpacked: int) -> Outcome | None:
-    allowed = MEMORY + TIMES * unpacked
+def judge_memory(peak: int | None, usual: int, unpacked: int) -> Outcome | None:
+    """`usual` is what the undamaged input takes, such as the libraries that a program loads."""
+    allowed = usual + MEMORY + TIMES * unpacked
     if peak is None or peak <= allowed:
         return None
     return failure(

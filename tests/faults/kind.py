@@ -1,4 +1,4 @@
-"""What a row of the campaign's tables is: a command that writes, or an input that may be damaged."""
+"""The rows of the campaign's tables: commands that write, and inputs that may be damaged."""
 
 import fnmatch
 import hashlib

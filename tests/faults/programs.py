@@ -5,11 +5,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from safetensors import safe_open
-
 from faults.inputs_texts import SENTENCES, write_model, write_tagged
 from faults.inputs_weights import write_published
 from faults.kind import Command, digest
+from safetensors import safe_open
 
 SHAPE = {
     "char_embedding_size": 4,

@@ -1,6 +1,7 @@
 """Counts of a campaign: a table, the classes of failures, and files that add up."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -40,7 +41,7 @@ class Cell:
 
     def repro(self, number: int) -> str:
         return (
-            f"python tests/faults/campaign.py --seed {self.seed} --only {self.kind!r} "
+            f"python tests/faults/campaign.py --seed {self.seed} --only {shlex.quote(self.kind)} "
             f"--mode {self.mode} --trial {number}"
         )
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from faults.judge import Outcome, failure, judge_exception
 from helpers.tiny import WIDTH, tiny_config
 from transformers import pipeline
 
 from elmo_hf import ElmoEmbedder, ElmoForTokenClassification, ElmoModel, ElmoTagger, ElmoTokenizer
-from faults.judge import Outcome, failure, judge_exception
 
 THREADS = 16
 CALLS = 200
@@ -83,9 +83,11 @@ SHARED: dict[str, Callable[[Path], Call]] = {
 }
 
 
-def draw_calls(draw: Random, count: int) -> list[Sentences]:
+def draw_calls(draw: Random, count: int, sentences: int = 3) -> list[Sentences]:
     """Batches whose words are partly the same, so that caches are hit and missed."""
-    return [[draw.choices(WORDS, k=draw.randint(1, 9)) for _ in range(3)] for _ in range(count)]
+    return [
+        [draw.choices(WORDS, k=draw.randint(1, 9)) for _ in range(sentences)] for _ in range(count)
+    ]
 
 
 def wrong_calls(call: Call, batches: Sequence[Sentences], threads: int = THREADS) -> int:
@@ -120,4 +122,6 @@ class Threads:
         except Exception as error:
             outcome = judge_exception(error)
             return (outcome if outcome.failed else failure("an error", outcome.text)), text
-        return failure("wrong in threads", f"{wrong} wrong") if wrong else Outcome("equal", ""), text
+        return failure("wrong in threads", f"{wrong} wrong") if wrong else Outcome(
+            "equal", ""
+        ), text

@@ -7,6 +7,7 @@ from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
 
+from faults.children import silence
 from faults.judge import Outcome, failure
 
 # what a worker does with the number of a trial: its outcome, and what was done to the input
@@ -42,6 +43,7 @@ class Worker:
 
 def serve(trial: Trial, pipe: Connection, parents: Connection) -> None:
     parents.close()
+    silence()
     while True:
         try:
             number = pipe.recv()
@@ -54,9 +56,7 @@ def serve(trial: Trial, pipe: Connection, parents: Connection) -> None:
         pipe.send(found)
 
 
-def run_trials(
-    trial: Trial, numbers: Iterable[int], jobs: int, seconds: float
-) -> Iterator[Done]:
+def run_trials(trial: Trial, numbers: Iterable[int], jobs: int, seconds: float) -> Iterator[Done]:
     """Runs trials until there is no further number; each may take so many seconds."""
     left = iter(numbers)
     workers: list[Worker] = []
@@ -108,5 +108,3 @@ def finish(worker: Worker) -> tuple[Done, bool]:
         code = worker.process.exitcode or 0
         return Done(worker.number, failure(f"the interpreter died ({code})"), ""), False
     return Done(worker.number, outcome, damage), True
-
-
