@@ -83,6 +83,8 @@ def prepare(mode: str, row: Any, name: str, folder: Path) -> Any:
 
 def run_cell(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace) -> None:
     """All trials of one row in one mode."""
+    from faults.disturbed import unmount_below
+
     started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="faults-", dir=scratch_home()))
     patience = getattr(row, "patience", 120)
@@ -103,6 +105,7 @@ def run_cell(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace
                 if args.trial is not None:
                     tqdm.write(f"{done.damage}\n{done.outcome.verdict}: {done.outcome.text}")
     finally:
+        unmount_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
     cell.seconds = time.monotonic() - started
 

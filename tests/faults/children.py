@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import tqdm.std
+
 ROOT = Path(__file__).resolve().parents[2]
 # Memory that any trial may take besides what it holds already; above, it gets a MemoryError.
 CEILING = 3 << 30
@@ -109,6 +111,8 @@ def become(folder: Path, log: Path, limit: int | None) -> None:
         flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         os.dup2(os.open(path, flags), number)
     os.chdir(folder)
+    # the campaign's own bar is not the program's
+    tqdm.std.tqdm._instances.clear()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     limit = LARGEST_FILE if limit is None else limit
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -200,7 +204,6 @@ def warm_up() -> None:
         importlib.import_module(name)
     draw_once()
     import torch
-    import tqdm
 
     torch.set_num_threads(1)
     # a thread would not survive a fork

@@ -18,6 +18,7 @@ from faults.scratch import Scratch, names_in
 
 # every so many kills the command is started as a shell does, which takes seconds
 PLAIN_EVERY = 20
+PAGE = 4096
 
 
 class Undisturbed:
@@ -48,8 +49,8 @@ class Undisturbed:
         self.expected.append(self.command.result(output))
         self.names.append(names_in(scratch.work))
         self.seconds = ended.seconds
-        self.bytes = sum(map(len, read_files(output).values()))
-        self.limit = max(map(len, read_files(output).values()))
+        # a file takes whole pages
+        self.bytes = sum(-(-len(data) // PAGE) * PAGE for data in read_files(output).values())
 
     def scratch(self, name: str, files: Files) -> Scratch:
         scratch = Scratch(self.folder / name)
@@ -103,7 +104,7 @@ class FullDisk(Undisturbed):
 
     def trial(self, draw: Random, number: int) -> tuple[Outcome, str]:
         scratch = self.scratch(f"disk-{number}", self.valid[0])
-        room = int(draw.uniform(0, 1.1) * self.bytes)
+        room = int(draw.uniform(0, 1.5) * self.bytes)
         disk = scratch.folder / "disk"
         with small_disk(disk, room):
             first = self.run(scratch, "../disk/")
@@ -129,13 +130,21 @@ class FullDisk(Undisturbed):
 def small_disk(folder: Path, size: int) -> Iterator[None]:
     """A file system of its own, which root may mount."""
     folder.mkdir()
-    # at least a page for the folder itself
-    options = f"size={max(size, 1 << 14)}"
+    # size 0 would be a disk without a limit
+    options = f"size={max(size, PAGE)}"
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
     try:
         yield
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def unmount_below(folder: Path) -> None:
+    """What a worker that was killed has left mounted."""
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for mount in mounts:
+        if mount.startswith(f"{folder}/"):
+            subprocess.run(["umount", "-l", mount], check=False)
 
 
 def enlarge(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """What an interrupted run left for the next one: chunks, cached layers, checkpoints."""
 
 import pickle
+import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from io import BytesIO
@@ -253,8 +254,8 @@ def hostile_state(files: Files, draw: Random) -> Damage:
     return Damage(changed, f"{name}: {value!r}", must_fail=False, legal=True)
 
 
-class TrainedFolder(Kind):
-    """The output folder of a finished training: repeated, it ends with the same weights."""
+class InterruptedTraining(Kind):
+    """The output folder of an interrupted training: repeated, it ends with the same weights."""
 
     targets = ("out/checkpoint-*",)
     kept = ("*",)
@@ -270,6 +271,10 @@ class TrainedFolder(Kind):
     def make(self, variant: int) -> None:
         self.program.make(variant)
         assert call_program(self.arguments("out")) == 0
+        # as if it had been killed before it saved the last one
+        newest = max(Path("out").glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
+        shutil.rmtree(newest)
+        Path("out/all_results.json").unlink()
 
     def arguments(self, output: str) -> list[str]:
         return self.program.arguments(output)
@@ -280,5 +285,5 @@ class TrainedFolder(Kind):
 
 CHECKPOINTS: list[Kind] = [
     Checkpoint(),
-    *(TrainedFolder(program) for program in (Pretrain(), Tagger(), TrainerTagger())),
+    *(InterruptedTraining(program) for program in (Pretrain(), Tagger(), TrainerTagger())),
 ]

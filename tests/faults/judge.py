@@ -41,6 +41,8 @@ def judge_exception(error: BaseException) -> Outcome:
         return failure(f"{kind} {place}", text)
     if not str(error).strip():
         return failure(f"{kind} without a message {place}", text)
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        return failure(f"the system's message without a file {place}", text)
     # libraries' own, which name neither the file nor a remedy
     if isinstance(error, (UnicodeError, json.JSONDecodeError)):
         return failure(f"the library's {kind} {place}", text)
@@ -59,7 +61,8 @@ def place_of(frames: list[traceback.FrameSummary]) -> str:
 
 def judge_program(ended: Ended) -> Outcome | None:
     """A program that failed: its exit code and its one sentence. None if it ended well."""
-    errors = ended.errors
+    # without the marks that move a terminal's cursor
+    errors = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", ended.errors)
     last = " ".join(errors.split())[-250:]
     if ended.timed_out:
         return failure("hangs", f"no end after {ended.seconds:.0f} s: {last}")
@@ -78,6 +81,8 @@ def judge_program(ended: Ended) -> Outcome | None:
     after = errors.partition(sentences[0])[2].strip()
     if after:
         return failure(f"more than one line {group_of(sentences[0])}", last)
+    if re.fullmatch(r"Error: \[Errno \d+\] [^:']*", sentences[0]):
+        return failure("the system's message without a file", last)
     return Outcome("error", sentences[0])
 
 
