@@ -29,7 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from faults import children, report
-from faults.workers import run_trials
+from faults.judge import failure
+from faults.workers import Done, run_trials
 from tqdm import tqdm
 
 # the share of the time that a mode gets; rooms' functions are the quickest and get the most
@@ -85,20 +86,22 @@ def run_cell(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace
     """All trials of one row in one mode."""
     from faults.disturbed import unmount_below
 
-    started = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="faults-", dir=scratch_home()))
-    patience = getattr(row, "patience", 120)
+    folder = Path(tempfile.mkdtemp())
     try:
         prepared = prepare(cell.mode, row, cell.kind, folder)
-        started = time.monotonic()
+    except RuntimeError as error:
+        what = " ".join(str(error).split())[-300:]
+        cell.add(Done(0, failure("undamaged and undisturbed, it fails", what), ""))
+        return
 
-        def trial(number: int) -> Any:
-            draw = Random(f"{cell.seed}:{cell.kind}:{number}")
-            return prepared.trial(draw, number)
+    def trial(number: int) -> Any:
+        return prepared.trial(Random(f"{cell.seed}:{cell.kind}:{number}"), number)
 
-        seconds = 20 if cell.mode == "process" else 4 * patience
+    started = time.monotonic()
+    patience = 20 if cell.mode == "process" else 4 * getattr(row, "patience", 120)
+    try:
         with tqdm(desc=f"{cell.mode} {cell.kind}", unit="", leave=False) as bar:
-            for done in run_trials(trial, numbers, args.jobs, seconds):
+            for done in run_trials(trial, numbers, args.jobs, patience):
                 cell.add(done)
                 bar.update()
                 bar.set_postfix(failed=cell.failed, refresh=False)
@@ -107,7 +110,7 @@ def run_cell(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace
     finally:
         unmount_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
-    cell.seconds = time.monotonic() - started
+        cell.seconds = time.monotonic() - started
 
 
 def scratch_home() -> str | None:
@@ -129,7 +132,9 @@ def plan(args: argparse.Namespace) -> list[tuple[str, str, Any, float]]:
     for mode in args.mode:
         found = rows(mode)
         wanted = {name: row for name, row in found.items() if not args.only or name in args.only}
-        chosen += [(mode, name, row, SHARES[mode] / len(wanted)) for name, row in wanted.items()]
+        weights = {name: getattr(row, "weight", 1.0) for name, row in wanted.items()}
+        share = SHARES[mode] / sum(weights.values(), 1e-9)
+        chosen += [(mode, name, row, share * weights[name]) for name, row in wanted.items()]
     if not chosen:
         known = sorted({name for mode in MODES for name in rows(mode)})
         sys.exit(f"Nothing to do; the rows are: {', '.join(known)}.")
@@ -137,27 +142,32 @@ def plan(args: argparse.Namespace) -> list[tuple[str, str, Any, float]]:
     return [(*cell, 60 * args.minutes * share / whole) for *cell, share in chosen]  # type: ignore[misc]
 
 
+def run_all(args: argparse.Namespace) -> Iterator[report.Cell]:
+    """Every row of every mode, one after the other."""
+    children.warm_up()
+    for mode, name, row, seconds in plan(args):
+        cell = report.Cell(name, mode, args.seed)
+        deadline = time.monotonic() + seconds
+        numbers: Any = range(args.trials) if args.trials else numbers_until(deadline)
+        run_cell(cell, row, numbers if args.trial is None else [args.trial], args)
+        speed = cell.trials / max(cell.seconds, 1e-3)
+        tqdm.write(f"{mode} {name}: {cell.trials} trials, {cell.failed} failed, {speed:.1f}/s")
+        if args.append is not None:
+            report.append(args.append, [cell])
+        yield cell
+
+
 def main() -> None:
     args = parse()
     if args.summary is not None:
         cells = report.load(args.summary)
     else:
-        cells = []
-        os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="datasets-", dir=scratch_home())
-        children.warm_up()
-        for mode, name, row, seconds in plan(args):
-            cell = report.Cell(name, mode, args.seed)
-            deadline = time.monotonic() + seconds
-            numbers: Any = range(args.trials) if args.trials else numbers_until(deadline)
-            if args.trial is not None:
-                numbers = [args.trial]
-            run_cell(cell, row, numbers, args)
-            cells.append(cell)
-            speed = cell.trials / cell.seconds
-            tqdm.write(f"{mode} {name}: {cell.trials} trials, {cell.failed} failed, {speed:.1f}/s")
-            if args.append is not None:
-                report.append(args.append, [cell])
-        shutil.rmtree(os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
+        with tempfile.TemporaryDirectory(
+            prefix="faults-", dir=scratch_home(), ignore_cleanup_errors=True
+        ) as home:
+            tempfile.tempdir = home
+            os.environ["HF_DATASETS_CACHE"] = f"{home}/datasets"
+            cells = list(run_all(args))
     print(report.classes(cells))
     print(report.table(cells))
     sys.exit(any(cell.failed for cell in cells))

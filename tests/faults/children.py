@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -173,7 +174,7 @@ def wait(child: int, log: Path, seconds: float) -> Ended:
     os.close(handle)
     # with all processes that it has started
     if not ended:
-        os.killpg(child, signal.SIGKILL)
+        kill(child)
     _, state, _ = os.wait4(child, 0)
     printed, peak = log.with_suffix(".out"), log.with_suffix(".peak")
     return Ended(
@@ -184,6 +185,15 @@ def wait(child: int, log: Path, seconds: float) -> Ended:
         time.perf_counter() - started,
         timed_out=not ended,
     )
+
+
+def kill(child: int) -> None:
+    """kill -9, the program and all that it started."""
+    try:
+        os.killpg(child, signal.SIGKILL)
+    # it was just about to lead a session of its own
+    except ProcessLookupError:
+        os.kill(child, signal.SIGKILL)
 
 
 def run(
@@ -206,8 +216,9 @@ def warm_up() -> None:
     import torch
 
     torch.set_num_threads(1)
-    # a thread would not survive a fork
+    # a thread would not survive a fork, and a lock that processes share not a kill
     tqdm.tqdm.monitor_interval = 0
+    tqdm.tqdm.set_lock(threading.RLock())
     # pages that the collector does not touch stay shared with the children
     gc.collect()
     gc.freeze()

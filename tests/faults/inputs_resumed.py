@@ -266,7 +266,7 @@ class InterruptedTraining(Kind):
 
     def __init__(self, program: Command):
         self.program, self.name = program, f"checkpoints of {program.name}"
-        self.patience = program.patience
+        self.patience, self.weight = program.patience, program.weight
 
     def make(self, variant: int) -> None:
         self.program.make(variant)

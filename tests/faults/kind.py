@@ -46,6 +46,8 @@ class Command:
     kept: tuple[str, ...] = ()
     # seconds after which a run counts as hanging
     patience = 60.0
+    # the share of the time that it gets, compared with others
+    weight = 1.0
     # The output appears whole or not at all. Trainings fill a folder bit by bit.
     atomic = True
 

@@ -1,5 +1,6 @@
 """Commands that write: they are killed, run out of disk, and meet each other."""
 
+import contextlib
 import json
 from pathlib import Path
 from random import Random
@@ -25,10 +26,13 @@ class Convert(Command):
     name = "convert"
 
     def make(self, variant: int) -> None:
-        write_published(variant)
+        # not beside the output, or the second run would find the first one's
+        Path("published").mkdir()
+        with contextlib.chdir("published"):
+            write_published(variant)
 
     def arguments(self, output: str) -> list[str]:
-        return ["elmo-hf", "convert", ".", "--output-dir", output]
+        return ["elmo-hf", "convert", "published", "--output-dir", output]
 
 
 class Export(Command):
@@ -83,6 +87,7 @@ class Training(Command):
 
     atomic = False
     patience = 120.0
+    weight = 3.0
 
     def result(self, output: Path) -> Any:
         """Weights, and all figures but times and speeds."""

@@ -28,13 +28,14 @@ class Scratch:
     def entered(self) -> Iterator[None]:
         """The current folder, and that of temporary files, of this process."""
         os.environ["TMPDIR"] = str(self.tmp)
-        before, tempfile.tempdir = os.getcwd(), str(self.tmp)
+        folder, home = os.getcwd(), tempfile.tempdir
+        tempfile.tempdir = str(self.tmp)
         os.chdir(self.work)
         try:
             yield
         finally:
-            os.chdir(before)
-            tempfile.tempdir = None
+            os.chdir(folder)
+            tempfile.tempdir = home
 
     def leftovers(self, known: set[str], kept: tuple[str, ...]) -> Outcome | None:
         """What is there besides known files and those that may be kept."""

@@ -8,6 +8,7 @@ from faults.inputs_resumed import (
     TrainingFeatures,
     UnfinishedFeatures,
 )
+from faults.inputs_settings import Overrides, WordVectors
 from faults.inputs_texts import GzippedText, Tagged, Text
 from faults.inputs_weights import GzippedVocabulary, Options, Vocabulary, Weights, Zip
 from faults.kind import Command, Kind
@@ -27,6 +28,8 @@ KINDS: list[Kind] = [
     Tagged("joined"),
     Tagged("json"),
     Tagged("parquet"),
+    Overrides(),
+    WordVectors(),
     Folder(),
     TaggerFolder(),
     LanguageModelFolder(),
