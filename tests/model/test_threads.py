@@ -3,10 +3,20 @@
 from random import Random
 
 import pytest
+import torch
 from faults.threads import SHARED, draw_calls, wrong_calls
 
 # the embedder has a cache of words, so it gets the most
 CALLS = {"ElmoEmbedder": 1000, "ElmoTokenizer": 1000, "pipeline": 100}
+
+
+@pytest.fixture(autouse=True)
+def one_core_per_thread():
+    """Sixteen threads that each use all cores would only wait for each other."""
+    cores = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(cores)
 
 
 @pytest.mark.parametrize("name", SHARED)
