@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := outputs/demo
 
-.PHONY: help demo test test-fast test-ecosystem test-lowest lint format clean
+.PHONY: help demo test test-fast test-faults test-ecosystem test-lowest lint format clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,12 @@ test: .venv/.installed  ## download the reference material and run all tests
 test-fast: .venv/.installed  ## run the tests that start no programs and train nothing
 	$(BIN)/python tests/helpers/references.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m 'not program' --durations 10
+
+# `make test-faults MINUTES=5 SEED=7`; another seed is another set of trials.
+MINUTES ?= 20
+SEED ?= 1
+test-faults: .venv/.installed  ## damage inputs, kill commands, fill disks, race and share for MINUTES=20, with SEED=1
+	$(BIN)/python tests/faults/campaign.py --minutes $(MINUTES) --seed $(SEED)
 
 .venv/.ecosystem: .venv/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ecosystem]'

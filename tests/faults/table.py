@@ -1,0 +1,43 @@
+"""The tables of the campaign. A new capability adds its row here."""
+
+from faults.inputs_folders import Folder, LanguageModelFolder, TaggerFolder
+from faults.inputs_resumed import (
+    CHECKPOINTS,
+    Chunks,
+    Features,
+    TrainingFeatures,
+    UnfinishedFeatures,
+)
+from faults.inputs_settings import Overrides, WordVectors
+from faults.inputs_texts import GzippedText, Tagged, Text
+from faults.inputs_weights import GzippedVocabulary, Options, Vocabulary, Weights, Zip
+from faults.kind import Command, Kind
+from faults.programs import PROGRAMS
+
+# inputs that may be damaged
+KINDS: list[Kind] = [
+    Weights(),
+    Options(),
+    Zip(),
+    Vocabulary(),
+    GzippedVocabulary(),
+    Text(),
+    GzippedText(),
+    Tagged("conllu"),
+    Tagged("columns"),
+    Tagged("joined"),
+    Tagged("json"),
+    Tagged("parquet"),
+    Overrides(),
+    WordVectors(),
+    Folder(),
+    TaggerFolder(),
+    LanguageModelFolder(),
+    Chunks(),
+    Features(),
+    UnfinishedFeatures(),
+    TrainingFeatures(),
+    *CHECKPOINTS,
+]
+# commands that are killed, run out of disk, and meet each other
+COMMANDS: list[Command] = PROGRAMS
