@@ -165,6 +165,12 @@ class ElmoForPreTraining(ElmoPreTrainedModel):
         path = find_file(pretrained_model_name_or_path, FILE_NAME, **hub)
         if path is not None:
             model.vocabulary = WordVocabulary.load(path)
+            for name, value in model.vocabulary.config_fields().items():
+                if getattr(model.config, name) != value:
+                    raise ValueError(
+                        f"{str(path)!r} does not belong to this model: by its lines `{name}` is "
+                        f"{value}, but config.json says {getattr(model.config, name)}."
+                    )
         return loaded
 
 

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils import RNG_STATE_NAME
+from accelerate.utils import load as load_saved
 from tqdm.auto import tqdm
 
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
@@ -21,7 +23,14 @@ from elmo_hf.system.processes import Processes
 from elmo_hf.system.writing import give_usual_permissions
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 from elmo_hf.training.folder import clear
-from elmo_hf.training.identity import NAME, refuse_other_run, write_identity
+from elmo_hf.training.identity import (
+    NAME,
+    WAY_OUT,
+    read_identity,
+    refuse_other_run,
+    report_versions,
+    write_identity,
+)
 
 # How many checkpoints are kept.
 KEPT = 2
@@ -65,6 +74,8 @@ class Checkpoints:
         if path is None:
             return False
         try:
+            # accelerate itself goes on in silence without random states
+            load_saved(path / f"{RNG_STATE_NAME}_{processes.rank}.pkl")["torch_manual_seed"]
             self.accelerator.load_state(str(path))
             saved = torch.load(path / STATES, map_location="cpu", weights_only=True)
             for one, state in zip(self.states, saved, strict=True):
@@ -117,10 +128,20 @@ def begin_run(folder: Path, identity: dict[str, Any], overwrite: bool) -> Path |
     """The checkpoint to resume from, if there is one; the folder belongs to the run from now on."""
     if overwrite:
         clear(folder)
-    refuse_other_run(folder, identity, all_checkpoints(folder))
-    if not (folder / NAME).exists():
+    known = read_identity(folder)
+    if known is not None:
+        refuse_other_run(folder, known, identity)
+    newest = newest_whole(folder)
+    if newest is not None:
+        known = read_identity(newest)
+        refuse_other_run(folder, known, identity)
+    elif known is None and (folder / NAME).exists():
+        raise ValueError(f"{str(folder / NAME)!r} is damaged; {WAY_OUT}.")
+    if known is not None:
+        report_versions(known["versions"], identity["versions"])
+    if read_identity(folder) is None:
         write_identity(folder, identity)
-    return newest_whole(folder)
+    return newest
 
 
 def seal(checkpoint: Path, identity: dict[str, Any]) -> None:

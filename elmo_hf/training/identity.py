@@ -8,7 +8,6 @@ settings, configuration, labels, and hashes of texts and weights.
 import hashlib
 import json
 import sys
-from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -72,34 +71,24 @@ def write_identity(folder: Path, identity: dict[str, Any]) -> None:
         file.write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
 
 
-def refuse_other_run(folder: Path, identity: dict[str, Any], checkpoints: Iterable[Path]) -> None:
-    """Raises an error if a folder or one of its checkpoints belongs to another run."""
-    places = [place for place in checkpoints if (place / NAME).exists()]
-    if (folder / NAME).exists():
-        places.append(folder)
-    for place in places:
-        found = read_identity(place)
-        difference = find_difference(found, identity)
-        if difference:
-            raise ValueError(f"{str(folder)!r} holds a run with {difference}; {WAY_OUT}.")
-    if places:
-        # the last one is the folder itself, or else the newest checkpoint
-        report_versions(found["versions"], identity["versions"])
-
-
-def read_identity(folder: Path) -> dict[str, Any]:
+def read_identity(folder: Path) -> dict[str, Any] | None:
+    """None if there is none, or if it is damaged."""
     try:
         identity = json.loads((folder / NAME).read_text(encoding="utf-8"))
         parts = {name: identity[name] for name in ("settings", "model", "contents", "versions")}
         if not all(isinstance(part, dict) for part in parts.values()):
-            raise TypeError("a part is no JSON object")
-        return {
-            "kind": str(identity["kind"]),
-            "labels": [str(label) for label in identity["labels"]],
-            **parts,
-        }
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError(f"{str(folder / NAME)!r} is damaged; {WAY_OUT}.") from error
+            return None
+        labels = [str(label) for label in identity["labels"]]
+        return {"kind": str(identity["kind"]), "labels": labels, **parts}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def refuse_other_run(folder: Path, known: dict[str, Any] | None, identity: dict[str, Any]) -> None:
+    """Raises an error if a folder belongs to a run that is known and another one."""
+    difference = "a damaged identity" if known is None else find_difference(known, identity)
+    if difference:
+        raise ValueError(f"{str(folder)!r} holds a run with {difference}; {WAY_OUT}.")
 
 
 def find_difference(old: dict[str, Any], new: dict[str, Any]) -> str | None:

@@ -22,12 +22,15 @@ from faults.inputs_texts import SENTENCES, TAGGED, write_model, write_tagged
 from faults.kind import Command, Damage, Files, Kind, digest, read_files, write_files
 from faults.programs import Pretrain, Tagger, TrainerTagger
 
-from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer
+from elmo_hf import ElmoConfig, ElmoEmbedder, ElmoModel, ElmoTokenizer
 from elmo_hf.embedding import EmbeddingJob
 from elmo_hf.system.checksums import NAME, write_checksums
 from elmo_hf.tagging.feature_cache import FeatureCache
 from elmo_hf.text import text_source
 from elmo_hf.training.checkpoints import Checkpoints
+from elmo_hf.training.identity import describe_run
+
+IDENTITY = describe_run("campaign", {}, ElmoConfig(), {})
 
 
 class Chunks(Kind):
@@ -185,7 +188,8 @@ class Checkpoint(Kind):
         model, optimizer = accelerator.prepare(model, torch.optim.AdamW(model.parameters()))
         counter = Counter()
         Path("out").mkdir(exist_ok=True)
-        return Checkpoints(accelerator, Path("out"), counter), model, optimizer, counter
+        checkpoints = Checkpoints(accelerator, Path("out"), IDENTITY, counter)
+        return checkpoints, model, optimizer, counter
 
     def run(self) -> Any:
         checkpoints, model, optimizer, counter = self.begin()

@@ -197,8 +197,9 @@ class Tagged(Kind):
         for line in filter(str.strip, lines):
             row = json.loads(line)
             words = [*row.get("tokens", []), *row.get("tags", [])]
-            if not all(isinstance(word, str) for word in words):
-                return "words or tags of JSON that are not strings become strings"
+            # a year, for instance
+            if not all(type(word) in (str, int) for word in words):
+                return "words or tags of JSON that are neither text nor whole numbers become text"
         return None
 
 

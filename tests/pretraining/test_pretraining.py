@@ -249,6 +249,14 @@ def test_folder_keeps_words_and_weights(model, tmp_path):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("lines", [[*WORDS, "more"], WORDS[:-1], WORDS[::-1]])
+def test_words_of_another_model_are_refused(model, tmp_path, lines):
+    model.save_pretrained(tmp_path)
+    (tmp_path / "lm_vocabulary.txt").write_text("\n".join(lines) + "\n")
+    with pytest.raises(ValueError, match="does not belong to this model: by its lines `lm_"):
+        ElmoForPreTraining.from_pretrained(tmp_path)
+
+
 def test_without_words_there_is_a_sentence(model):
     model.vocabulary = None
     with pytest.raises(ValueError, match="has no vocabulary"):

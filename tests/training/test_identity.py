@@ -84,6 +84,16 @@ def test_a_damaged_identity_is_one_sentence(tmp_path, text):
         begin_run(tmp_path, identity(), overwrite=False)
 
 
+def test_a_damaged_identity_beside_a_checkpoint_is_written_again(tmp_path):
+    begin_run(tmp_path, identity(), overwrite=False)
+    (tmp_path / "checkpoint-3").mkdir()
+    seal(tmp_path / "checkpoint-3", identity())
+    whole = (tmp_path / NAME).read_text()
+    (tmp_path / NAME).write_text(whole[:100])
+    assert begin_run(tmp_path, identity(), overwrite=False) == tmp_path / "checkpoint-3"
+    assert (tmp_path / NAME).read_text() == whole
+
+
 def test_an_identity_is_readable_and_names_no_path(tmp_path):
     config = tiny_config()
     config._name_or_path = "/home/somebody/elmo"
