@@ -27,11 +27,11 @@ from elmo_hf.system import run_program
 from elmo_hf.tagging import load_splits
 from elmo_hf.training import (
     claimed_folder,
-    full_disk_is_an_error,
     leave_together,
     option,
     parse_settings,
     resume_trainer,
+    trainer_errors,
 )
 
 FOLDER = Path(__file__).resolve().parent / "sample"
@@ -122,7 +122,7 @@ def train(args: Arguments, settings: Settings, push: bool) -> None:
     data = {split: encode(dataset, tokenizer) for split, dataset in splits.items()}
     trainer = make_trainer(model, settings, data, tokenizer)
     newest = resume_trainer(trainer, splits, settings.overwrite_output_dir)
-    with full_disk_is_an_error(Path(settings.output_dir)):
+    with trainer_errors(Path(settings.output_dir)):
         trainer.train(resume_from_checkpoint=newest)
         trainer.save_model()
     for split in [split for split in ("validation", "test") if split in data]:

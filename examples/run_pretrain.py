@@ -26,7 +26,7 @@ from elmo_hf.pretraining import (
     make_vocabulary,
     read_splits,
 )
-from elmo_hf.system import run_program
+from elmo_hf.system import run_program, write_text
 from elmo_hf.training import parse_settings, training_run
 
 
@@ -66,7 +66,7 @@ def pretrain(settings: PretrainingSettings, accelerator: Accelerator) -> None:
     figures = run.finish(splits.test)
     if is_main:
         text = json.dumps(figures, indent=2) + "\n"
-        (settings.output_dir / "all_results.json").write_text(text, encoding="utf-8")
+        write_text(settings.output_dir / "all_results.json", text)
         draw_curve(run.progress.history, settings.output_dir / "curve.png")
         print(format_figures({k: value for k, value in figures.items() if "perplexity" in k}))
         print(f"saved in {settings.output_dir}")

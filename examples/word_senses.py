@@ -26,7 +26,7 @@ from elmo_hf.pages import (
     study_words,
     write_senses_page,
 )
-from elmo_hf.system import run_program
+from elmo_hf.system import run_program, write_text
 
 SENTENCES = Path(__file__).resolve().parent / "senses" / "sentences.tsv"
 
@@ -84,7 +84,7 @@ def main() -> None:
     if args.output_dir is not None:
         args.output_dir.mkdir(parents=True, exist_ok=True)
         text = json.dumps(figures, indent=1) + "\n"
-        (args.output_dir / "senses.json").write_text(text, encoding="utf-8")
+        write_text(args.output_dir / "senses.json", text)
         draw_senses(studies, args.output_dir / "senses.png")
         write_senses_page(studies, args.output_dir / "senses.html")
         print(f"\nopen {args.output_dir / 'senses.html'}")

@@ -39,7 +39,7 @@ def vocab(
     with tqdm(total=size_of(paths), desc="count", unit="B", unit_scale=True) as bar:
         corpus = Corpus(paths, counts, bar.update)
     vocabulary = WordVocabulary.of_counts(counts, max_size, min_count)
-    with new_file(output) as building:
+    with new_file(output, overwrite) as building:
         vocabulary.save(building)
     known = sum(counts[word] for word in vocabulary.words)
     print(

@@ -4,6 +4,8 @@
 import html
 from pathlib import Path
 
+from elmo_hf.system.writing import write_text
+
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2530; --dim: #66707c; --line: #dde2e8; --good: #2b7a4b;
   --bad: #b3392f; --paper: #ffffff; --card: #f6f8fa; }
@@ -40,4 +42,4 @@ def write_page(path: Path, title: str, parts: list[str]) -> None:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{STYLE}</style><body>{''.join(parts)}</body></html>\n"
     )
-    path.write_text(page, encoding="utf-8")
+    write_text(path, page)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elmo_hf.extras import require
+from elmo_hf.system.writing import new_file
 
 DPI = 130
 
@@ -36,5 +37,5 @@ def plain(text: str) -> str:
 
 def save_figure(figure: Any, path: Path) -> None:
     """Writes a PNG; missing parent folders are created."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI)
+    with new_file(path) as building:
+        figure.savefig(building, dpi=DPI, format="png")

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -27,9 +27,7 @@ def new_folder(final: Path, overwrite: bool) -> Iterator[Path]:
     remove_leftovers(final)
     refuse_existing_folder(final, overwrite)
     with temporary_folder(final, BUILDING) as building:
-        with explain_failure(
-            final.parent, lambda reason: f"{str(final)!r} could not be written: {reason}."
-        ):
+        with explain_failure(final.parent, lambda reason: f"{could_not_write(final)}: {reason}."):
             yield building
             give_usual_permissions(building)
         # again: it may have appeared meanwhile
@@ -114,15 +112,37 @@ def swap_in(building: Path, final: Path) -> None:
 
 
 @contextmanager
-def new_file(final: Path) -> Iterator[Path]:
+def new_file(final: Path, overwrite: bool = True) -> Iterator[Path]:
     """A temporary path beside `final` to write to; it takes that name at the end."""
     final.parent.mkdir(parents=True, exist_ok=True)
     building = final.with_name(f".{final.name}.{os.getpid()}.part")
     try:
-        yield building
+        with explain_failure(final.parent, lambda reason: f"{could_not_write(final)}: {reason}."):
+            yield building
+        if not overwrite:
+            claim_name(building, final)
         os.replace(building, final)
     finally:
         building.unlink(missing_ok=True)
+
+
+def claim_name(building: Path, final: Path) -> None:
+    """Gives a file a second name; if the name has appeared meanwhile, it is refused."""
+    # not every file system knows second names, but none replaces a file by one
+    with suppress(OSError):
+        os.link(building, final)
+        return
+    refuse_existing_file(final, overwrite=False)
+
+
+def write_text(path: Path, text: str) -> None:
+    r"""Writes a file of UTF-8 whose lines end in `\n` on every system."""
+    with new_file(path) as building:
+        building.write_text(text, encoding="utf-8", newline="\n")
+
+
+def could_not_write(final: Path) -> str:
+    return f"{str(final)!r} could not be written"
 
 
 def refuse_existing_folder(path: Path, overwrite: bool) -> None:

@@ -8,6 +8,7 @@ from datasets import Dataset
 
 from elmo_hf.hub.cards import tagger_card
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
+from elmo_hf.system.writing import new_file, write_text
 from elmo_hf.tagging.conllu import format_sentence
 from elmo_hf.tagging.evaluation import Evaluation
 from elmo_hf.tagging.training import Progress
@@ -31,13 +32,13 @@ def write_results(
         results["goal"] = evaluation.goal
         write_predictions(folder / f"predictions-{split}.conllu", splits[split], evaluation.tags)
     text = json.dumps(dict(sorted(results.items())), indent=2) + "\n"
-    (folder / "all_results.json").write_text(text, encoding="utf-8")
+    write_text(folder / "all_results.json", text)
     return results
 
 
 def write_predictions(path: Path, dataset: Dataset, tags: list[list[str]]) -> None:
     """Predictions as UPOS; where one is wrong, the last column has the right tag."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with new_file(path) as building, building.open("w", encoding="utf-8", newline="\n") as file:
         for row, guesses in zip(dataset, tags, strict=True):
             pairs = zip(row["tags"], guesses, strict=True)
             notes = ["_" if truth == guess else f"Gold={truth}" for truth, guess in pairs]
@@ -64,4 +65,4 @@ def write_card(
     """
     title, base, data = folder.resolve().name, public_name(base), public_name(data)
     card = tagger_card(model, title, base, data, sentences, results, results["goal"], licence)
-    (folder / "README.md").write_text(card, encoding="utf-8")
+    write_text(folder / "README.md", card)

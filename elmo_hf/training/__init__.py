@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from elmo_hf.training.run import training_run as training_run
     from elmo_hf.training.settings import option as option
     from elmo_hf.training.settings import parse_settings as parse_settings
-    from elmo_hf.training.trainer import full_disk_is_an_error as full_disk_is_an_error
     from elmo_hf.training.trainer import resume_trainer as resume_trainer
+    from elmo_hf.training.trainer import trainer_errors as trainer_errors
 
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
@@ -22,5 +22,5 @@ __getattr__, __dir__, __all__ = lazy_names(
     folder=["claimed_folder"],
     run=["leave_together", "training_run"],
     settings=["option", "parse_settings"],
-    trainer=["full_disk_is_an_error", "resume_trainer"],
+    trainer=["trainer_errors", "resume_trainer"],
 )

@@ -2,6 +2,7 @@
 """What a training run under accelerate saves: every part of it is there whole or not at all."""
 
 import os
+import pickle
 import re
 import shutil
 import sys
@@ -82,10 +83,7 @@ class Checkpoints:
                 one.load_state_dict(state)
         # Its checksums are right, so it was made like this: by another version, or by a stranger.
         except Exception as error:
-            raise ValueError(
-                f"{str(path)!r} cannot be loaded ({first_line(error)}); remove it to resume from "
-                "an older checkpoint, or pass --overwrite_output_dir to train anew."
-            ) from error
+            raise ValueError(cannot_load(path, error)) from error
         return True
 
     def save(self, step: int) -> None:
@@ -113,6 +111,17 @@ class Checkpoints:
             for old in all_checkpoints(self.folder)[:-KEPT]:
                 shutil.rmtree(old)
         self.accelerator.wait_for_everyone()
+
+
+def cannot_load(path: Path, error: Exception) -> str:
+    reason = first_line(error)
+    # torch's own message advises to load it in the way that runs code
+    if isinstance(error, pickle.UnpicklingError):
+        reason = "it holds more than tensors and plain values"
+    return (
+        f"{str(path)!r} cannot be loaded ({reason}); remove it to resume from an older checkpoint, "
+        "or pass --overwrite_output_dir to train anew."
+    )
 
 
 def plain_values(state: Any) -> Any:
@@ -177,15 +186,19 @@ def all_checkpoints(folder: Path) -> list[Path]:
     return [found[step] for step in sorted(found)]
 
 
+def way_on(folder: Path) -> str:
+    """What to do after a run has failed that can be repeated."""
+    kept = [path.name for path in all_checkpoints(folder)][-1:]
+    if not kept:
+        return "There is no checkpoint yet; repeat the command to start again."
+    return f"The last good checkpoint is {kept[0]}; to resume from it, repeat the command."
+
+
 def report_failure(what: str, folder: Path, building: Path) -> AbstractContextManager[None]:
     """Turns a failed write into one sentence, and removes what was written of it."""
 
     def explain(reason: str) -> str:
-        last = [path.name for path in all_checkpoints(folder)][-1:] or ["none"]
-        return (
-            f"{what} could not be written ({reason}). The last good checkpoint is {last[0]}; to "
-            "resume from it, repeat the command."
-        )
+        return f"{what} could not be written ({reason}). {way_on(folder)}"
 
     return explain_failure(folder, explain, lambda: shutil.rmtree(building, ignore_errors=True))
 

@@ -18,7 +18,7 @@ from transformers import PretrainedConfig
 
 from elmo_hf._version import __version__
 from elmo_hf.embedding.fingerprint import add_weights
-from elmo_hf.system.writing import new_file
+from elmo_hf.system.writing import write_text
 
 NAME = "run.json"
 LIBRARIES = ("accelerate", "datasets", "numpy", "torch", "transformers")
@@ -67,8 +67,7 @@ def hash_weights(*modules: nn.Module | None) -> str:
 
 
 def write_identity(folder: Path, identity: dict[str, Any]) -> None:
-    with new_file(folder / NAME) as file:
-        file.write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
+    write_text(folder / NAME, json.dumps(identity, indent=1) + "\n")
 
 
 def read_identity(folder: Path) -> dict[str, Any] | None:

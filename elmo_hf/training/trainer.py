@@ -2,6 +2,7 @@
 """What transformers' Trainer needs to be as careful with its runs as our own loops are."""
 
 import math
+import pickle
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 from elmo_hf.system.checksums import NAME as CHECKSUMS
 from elmo_hf.system.failures import write_failure
 from elmo_hf.system.processes import Processes
-from elmo_hf.training.checkpoints import all_checkpoints, begin_run, seal
+from elmo_hf.training.checkpoints import all_checkpoints, begin_run, cannot_load, seal, way_on
 from elmo_hf.training.identity import describe_run, hash_sentences, hash_weights
 
 # What may differ when a run is resumed, besides all options that begin like these: they decide when
@@ -85,10 +86,16 @@ def resume_trainer(trainer: Trainer, splits: dict[str, Any], overwrite: bool) ->
 
 
 @contextmanager
-def full_disk_is_an_error(folder: Path) -> Iterator[None]:
-    """Reports a full disk in one sentence, and removes the checkpoint that did not fit."""
+def trainer_errors(folder: Path) -> Iterator[None]:
+    """
+    Reports a full disk, and a checkpoint that cannot be loaded, in one sentence. A checkpoint that
+    did not fit is removed.
+    """
     try:
         yield
+    # a checkpoint whose checksums are right, so that it was made like this
+    except pickle.UnpicklingError as error:
+        raise ValueError(cannot_load(all_checkpoints(folder)[-1], error)) from error
     # a full disk is an OSError to Python, a RuntimeError to torch
     except (OSError, RuntimeError, SafetensorError) as error:
         reason = write_failure(error, folder)
@@ -97,8 +104,4 @@ def full_disk_is_an_error(folder: Path) -> Iterator[None]:
         for path in all_checkpoints(folder):
             if not (path / CHECKSUMS).exists():
                 shutil.rmtree(path, ignore_errors=True)
-        last = [path.name for path in all_checkpoints(folder)][-1:] or ["none"]
-        raise OSError(
-            f"The run could not be saved ({reason}). The last good checkpoint is {last[0]}; to "
-            "resume from it, repeat the command."
-        ) from error
+        raise OSError(f"The run could not be saved ({reason}). {way_on(folder)}") from error

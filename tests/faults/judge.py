@@ -78,8 +78,9 @@ def judge_program(ended: Ended) -> Outcome | None:
     sentences = [line for line in re.split(r"[\r\n]", errors) if line.startswith("Error:")]
     if ended.code != 1 or len(sentences) != 1 or len(sentences[0]) < 12:
         return failure(f"exit code {ended.code} with {len(sentences)} sentences", last)
-    after = errors.partition(sentences[0])[2].strip()
-    if after:
+    after = re.split(r"[\r\n]", errors.partition(sentences[0])[2])
+    # transformers' bars are drawn once more at the end
+    if [line for line in after if line.strip() and not re.search(r"\d+%\|", line)]:
         return failure(f"more than one line {group_of(sentences[0])}", last)
     if re.fullmatch(r"Error: \[Errno \d+\] [^:']*", sentences[0]):
         return failure("the system's message without a file", last)

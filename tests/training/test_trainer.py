@@ -10,7 +10,7 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from elmo_hf.system.checksums import find_damage
 from elmo_hf.system.processes import Processes
-from elmo_hf.training import full_disk_is_an_error
+from elmo_hf.training import trainer_errors
 from elmo_hf.training.checkpoints import seal
 from elmo_hf.training.identity import NAME, describe_run
 from elmo_hf.training.trainer import RunCallback
@@ -41,7 +41,7 @@ def test_a_full_disk_is_one_sentence(kind, tmp_path, monkeypatch):
     seal(tmp_path / "checkpoint-3", IDENTITY)
     usage = namedtuple("usage", "total used free")(1 << 40, 1 << 40, 0)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
-    with pytest.raises(OSError) as raised, full_disk_is_an_error(tmp_path):
+    with pytest.raises(OSError) as raised, trainer_errors(tmp_path):
         raise kind("it broke\nsomewhere deep inside")
     assert str(raised.value) == (
         "The run could not be saved (the disk is full). The last good checkpoint is checkpoint-3; "
@@ -51,5 +51,5 @@ def test_a_full_disk_is_one_sentence(kind, tmp_path, monkeypatch):
 
 
 def test_other_errors_are_not_taken_for_a_full_disk(tmp_path):
-    with pytest.raises(RuntimeError, match="shapes differ"), full_disk_is_an_error(tmp_path):
+    with pytest.raises(RuntimeError, match="shapes differ"), trainer_errors(tmp_path):
         raise RuntimeError("shapes differ")
