@@ -16,7 +16,7 @@ from peft import LoraConfig, get_peft_model
 from tqdm.auto import tqdm
 
 from elmo_hf import ElmoForTokenClassification, ElmoTokenizer
-from elmo_hf.hub import BUNDLED, find_tagger
+from elmo_hf.hub import BUNDLED, find_tagger, load_model
 from elmo_hf.system import new_folder, refuse_existing_folder, run_program
 from elmo_hf.tagging import load_tagged, number_tags
 
@@ -50,7 +50,7 @@ def main() -> None:
     # now rather than after the training
     refuse_existing_folder(args.output_dir, args.overwrite)
     torch.manual_seed(args.seed)
-    base = ElmoForTokenClassification.from_pretrained(args.model_name_or_path)
+    base = load_model(ElmoForTokenClassification, args.model_name_or_path)
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
     numbers = {label: int(number) for label, number in (base.config.label2id or {}).items()}
     sentences = number_tags(load_tagged(args.train_file, "pos"), str(args.train_file), numbers)

@@ -25,6 +25,7 @@ from elmo_hf.tagging import (
     HubSettings,
     ModelSettings,
     TrainingSettings,
+    check_run,
     load_splits,
     make_batches,
     new_tagger,
@@ -64,7 +65,8 @@ def main() -> None:
         set_seed(training.seed, device_specific=True)
         model = new_tagger(head, labels, splits["train"]).to(accelerator.device)
 
-        # 3. Let a frozen biLM read everything once.
+        # 3. Let a frozen biLM read everything once, unless the folder holds another run.
+        check_run(accelerator, model, splits, training, data.task)
         reads_once = not (head.finetune_bilm or data.no_feature_cache)
         cache_dir = (data.cache_dir or folder / "features") if reads_once else None
         batches = make_batches(accelerator, model, splits, cache_dir)

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from datasets import Dataset
 from transformers import (
-    AutoModelForTokenClassification,
     AutoTokenizer,
     DataCollatorForTokenClassification,
     Trainer,
@@ -22,7 +21,8 @@ from transformers import (
     set_seed,
 )
 
-from elmo_hf.hub import BUNDLED, find_model, publish
+from elmo_hf import ElmoForTokenClassification
+from elmo_hf.hub import BUNDLED, find_model, load_model, publish
 from elmo_hf.system import run_program
 from elmo_hf.tagging import load_splits
 from elmo_hf.training import (
@@ -114,15 +114,16 @@ def train(args: Arguments, settings: Settings, push: bool) -> None:
     set_seed(settings.seed)
     tokenizer = AutoTokenizer.from_pretrained(name)
     numbers = {label: number for number, label in enumerate(labels)}
-    model = AutoModelForTokenClassification.from_pretrained(
-        name, id2label=dict(enumerate(labels)), label2id=numbers
+    # `from_pretrained` with checks: the weights fit the configuration and are finite numbers
+    model = load_model(
+        ElmoForTokenClassification, name, id2label=dict(enumerate(labels)), label2id=numbers
     )
     if args.freeze_bilm:
         model.freeze_bilm()
     data = {split: encode(dataset, tokenizer) for split, dataset in splits.items()}
     trainer = make_trainer(model, settings, data, tokenizer)
     newest = resume_trainer(trainer, splits, settings.overwrite_output_dir)
-    with trainer_errors(Path(settings.output_dir)):
+    with trainer_errors(trainer):
         trainer.train(resume_from_checkpoint=newest)
         trainer.save_model()
     for split in [split for split in ("validation", "test") if split in data]:
@@ -144,8 +145,8 @@ def main() -> None:
     # One run at a time, and never unasked in the place of another model.
     with claimed_folder(
         Path(settings.output_dir),
+        vars(args).values(),
         settings.overwrite_output_dir,
-        args.model_name_or_path,
         settings.process_index,
         settings.world_size,
     ):

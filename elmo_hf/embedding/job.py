@@ -171,8 +171,10 @@ class EmbeddingJob:
         ) as bar:
             for number, lines in enumerate(split_into_chunks(source.lines)):
                 path = self.path_of(number, lines)
-                is_new = not self.is_done(path)
-                if number % processes.count == processes.rank and is_new:
+                # every process looks at its own chunks only
+                is_own = number % processes.count == processes.rank
+                is_new = is_own and not self.is_done(path)
+                if is_new:
                     chunk = self.embed_chunk(lines)
                     with explain_failure(self.output.absolute().parent, self.explain):
                         chunk.save(path)

@@ -200,8 +200,10 @@ def one_line(text: object) -> str:
 
 def plain(text: object) -> str:
     """A name out of files as plain text of Markdown, also in a table, without code or HTML."""
-    quoted = re.sub(r"([\\`*\[\]|])", r"\\\1", one_line(text).replace("&", "&amp;"))
-    return quoted.replace("<", "&lt;").replace(">", "&gt;")
+    quoted = re.sub(r"([\\`*_~\[\]|])", r"\\\1", one_line(text).replace("&", "&amp;"))
+    quoted = quoted.replace("<", "&lt;").replace(">", "&gt;")
+    # an address would become a link
+    return quoted.replace("://", ":&#47;&#47;").replace("www.", "www&#46;")
 
 
 def code(text: object) -> str:

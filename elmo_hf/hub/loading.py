@@ -164,14 +164,21 @@ def bare(key: str) -> str:
 
 
 def refuse_not_finite(name: str, model: nn.Module) -> None:
-    """One pass over the weights, without a copy of any that is fine."""
+    key = find_not_finite(model)
+    if key is not None:
+        raise ValueError(
+            f"{name!r} holds NaN or infinity in the tensor {key!r}; get the model again, or train "
+            "it with a lower learning rate."
+        )
+
+
+def find_not_finite(model: nn.Module) -> str | None:
+    """The name of a weight with NaN or infinity; the others are read once and not copied."""
     for key, weight in model.state_dict().items():
         # a sum of finite numbers may overflow, so it does not decide alone
         if not weight.sum().isfinite() and not weight.isfinite().all():
-            raise ValueError(
-                f"{name!r} holds NaN or infinity in the tensor {key!r}; get the model again, or "
-                "train it with a lower learning rate."
-            )
+            return key
+    return None
 
 
 def saved_class(name: str) -> str | None:

@@ -1,14 +1,14 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """The settings of a pretraining run, which are also the options of `run_pretrain.py`."""
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.system.failures import first_line
-from elmo_hf.training.settings import SEEDS, check_values, option
+from elmo_hf.system.untrusted import read_json
+from elmo_hf.training.settings import RATES, SEEDS, check_values, option
 
 # shapes of models, as fields of ElmoConfig
 PRESETS: dict[str, dict[str, Any]] = {
@@ -95,7 +95,7 @@ class TrainingOptions:
         "adamw", help="optimizer with its learning rate and clipping", choices=list(RECIPES)
     )
     learning_rate: float | None = option(
-        None, help="the highest learning rate; default: that of the recipe", above=0
+        None, help="the highest learning rate; default: that of the recipe", **RATES
     )
     num_train_epochs: int = option(10, help="how many times to read the training text", at_least=1)
     max_train_steps: int | None = option(
@@ -153,12 +153,7 @@ class PretrainingSettings(TextOptions, ModelOptions, TrainingOptions):
 
 def read_overrides(path: Path) -> dict[str, Any]:
     """The fields of `ElmoConfig` in a JSON file."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{str(path)!r} is not JSON ({first_line(error)}); correct it.") from error
-    if not isinstance(found, dict):
-        raise ValueError(f'{str(path)!r} must hold a JSON object, as in {{"cell_size": 1024}}.')
+    found = read_json(path)
     known = {field.name for field in fields(ElmoConfig)}
     unknown = [name for name in found if name not in known]
     if unknown:

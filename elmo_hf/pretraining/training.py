@@ -92,6 +92,8 @@ class Progress:
         self.seconds = 0.0
         # the LSTMs' state after the last step, for the rows of this process
         self.state: ElmoState | None = None
+        # of the weights in the output folder
+        self.best_checksum: int | None = None
         # the lowest validation perplexity
         self.best: float | None = None
         self.history: list[dict[str, Any]] = []
@@ -102,6 +104,7 @@ class Progress:
             "step": self.step,
             "seconds": self.seconds,
             "best": self.best,
+            "best_checksum": self.best_checksum,
             "history": self.history,
             "streams": [self._gather(stream.state_dict()) for stream in self.streams],
             "state": self._gather(dict(self.state)) if self.state is not None else None,
@@ -117,6 +120,7 @@ class Progress:
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         self.step, self.seconds = saved["step"], saved["seconds"]
         self.best, self.history = saved["best"], saved["history"]
+        self.best_checksum = saved["best_checksum"]
         for stream, state in zip(self.streams, saved["streams"], strict=True):
             stream.load_state_dict(state)
         if saved["state"] is not None:
@@ -180,8 +184,9 @@ class Pretraining:
         # a new model is known by its configuration and the seed
         if self.settings.model_name_or_path is not None:
             contents["model to start from"] = hash_weights(self.model.elmo)
-        processes = {"number of processes": self.accelerator.num_processes}
-        return describe_run("language model", settings | processes, self.model.config, contents)
+        return describe_run(
+            "language model", self.model, settings, contents, self.accelerator.num_processes
+        )
 
     def resume(self) -> bool:
         """Loads the last checkpoint in `output_dir`, if there is one."""
@@ -268,9 +273,10 @@ class Pretraining:
         with self.average.applied():
             figures = evaluate(self.accelerator, self.model, corpus, "validation")
             perplexity = figures["validation_perplexity"]
+            self.refuse_divergence(perplexity)
             is_best = progress.best is None or perplexity < progress.best
             if is_best and self.is_main:
-                save_model(self.model, self.settings.output_dir)
+                progress.best_checksum = save_model(self.model, self.settings.output_dir)
         progress.best = perplexity if is_best else progress.best
         self.accelerator.log(figures, step=progress.step)
         progress.history.append({"step": progress.step, **figures})
@@ -286,8 +292,7 @@ class Pretraining:
             if self.is_main:
                 save_model(self.model, folder)
         else:
-            self.accelerator.wait_for_everyone()
-            best = ElmoForPreTraining.from_pretrained(folder)
+            best = self.checkpoints.load_model(ElmoForPreTraining, progress.best_checksum)
             self.model.load_state_dict(best.state_dict())
         words = progress.step * self.words_per_step
         figures = {

@@ -26,11 +26,16 @@ def find_damage(folder: Path) -> str | None:
     try:
         sums = json.loads((folder / NAME).read_text(encoding="utf-8"))
         names = set(sums)
-    except (OSError, ValueError, TypeError):
+        if not all(type(value) is int for value in sums.values()):
+            raise TypeError("a checksum is no number")
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return f"{NAME} is missing or damaged"
     for name in sorted(names ^ files_of(folder)):
         return f"{name} is missing" if name in names else f"{name} does not belong to it"
     for name in sorted(names):
+        # nothing of ours is a link, and one may lead to a file without end
+        if (folder / name).is_symlink():
+            return f"{name} is a link"
         if checksum(folder / name) != sums[name]:
             return f"{name} is damaged"
     return None

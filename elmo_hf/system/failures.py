@@ -36,6 +36,12 @@ def write_failure(error: Exception, folder: Path) -> str:
     return getattr(error, "strerror", None) or first_line(error)
 
 
+def is_full(error: Exception, folder: Path) -> bool:
+    """Whether an error comes from a disk or a quota without room."""
+    has_code = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    return has_code or shutil.disk_usage(folder).free < ROOM
+
+
 def refuse_full_disk(folder: Path, needed: int) -> None:
     """Before hdf5 is written, whose library crashes or prints its own errors on a full disk."""
     if shutil.disk_usage(folder).free < needed:

@@ -137,6 +137,7 @@ def read_tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 def is_tensor(entry: Any) -> bool:
     """Whether an entry of a safetensors header describes an array, with as many bytes as it has."""
+    # a tuple, because a list in the place of a name cannot be looked up
     if not isinstance(entry, dict) or entry.get("dtype") not in (*ITEM_SIZES,):
         return False
     for numbers in (entry.get("shape"), entry.get("data_offsets")):

@@ -4,10 +4,13 @@
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import IO
+from uuid import uuid4
 
 from elmo_hf.system.failures import explain_failure
 from elmo_hf.system.processes import lock_file
@@ -30,9 +33,7 @@ def new_folder(final: Path, overwrite: bool) -> Iterator[Path]:
         with explain_failure(final.parent, lambda reason: f"{could_not_write(final)}: {reason}."):
             yield building
             give_usual_permissions(building)
-        # again: it may have appeared meanwhile
-        refuse_existing_folder(final, overwrite)
-        swap_in(building, final)
+        swap_in(building, final, overwrite)
 
 
 @contextmanager
@@ -91,15 +92,27 @@ def give_usual_permissions(folder: Path) -> None:
     Those that the user's umask allows, for a folder and all in it: mkdtemp and safetensors let
     nobody else read what they make.
     """
-    mask = os.umask(0)
-    os.umask(mask)
+    # of a new file, since asking for the umask itself changes it for a moment, for all threads
+    probe = folder / ".permissions"
+    probe.touch()
+    allowed = stat.S_IMODE(probe.stat().st_mode)
+    probe.unlink()
     for path in (folder, *folder.rglob("*")):
-        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
+        # who may read a folder may enter it
+        entering = (allowed & 0o444) >> 2 if path.is_dir() else 0
+        # a shared folder may give its group to all that is made in it
+        group = path.stat().st_mode & stat.S_ISGID
+        path.chmod(allowed | entering | group)
 
 
-def swap_in(building: Path, final: Path) -> None:
+def swap_in(building: Path, final: Path, overwrite: bool) -> None:
     """Gives a folder its final name; whatever has that name comes back if this fails."""
-    if not final.exists():
+    if not overwrite or not final.exists():
+        # again: it may have appeared meanwhile
+        refuse_existing_folder(final, overwrite)
+        # an empty folder may be replaced; any other stays, even if it appears at this very moment
+        with suppress(OSError):
+            final.rmdir()
         building.rename(final)
         return
     with temporary_folder(final, OLD) as old:
@@ -115,15 +128,41 @@ def swap_in(building: Path, final: Path) -> None:
 def new_file(final: Path, overwrite: bool = True) -> Iterator[Path]:
     """A temporary path beside `final` to write to; it takes that name at the end."""
     final.parent.mkdir(parents=True, exist_ok=True)
-    building = final.with_name(f".{final.name}.{os.getpid()}.part")
-    try:
-        with explain_failure(final.parent, lambda reason: f"{could_not_write(final)}: {reason}."):
+    with (
+        explain_failure(final.parent, lambda reason: f"{could_not_write(final)}: {reason}."),
+        part_of(final) as building,
+    ):
+        try:
             yield building
-        if not overwrite:
-            claim_name(building, final)
-        os.replace(building, final)
-    finally:
-        building.unlink(missing_ok=True)
+            if not overwrite:
+                claim_name(building, final)
+            os.replace(building, final)
+        finally:
+            building.unlink(missing_ok=True)
+
+
+@contextmanager
+def part_of(final: Path) -> Iterator[Path]:
+    """
+    A path for an unfinished file. It is always the same, so that the next run uses what a killed
+    one has left behind, except while somebody else is writing to it.
+    """
+    usual = final.with_name(f".{final.name}.part")
+    unusual = final.with_name(f".{final.name}.{uuid4().hex}.part")
+    # Windows renames no open file
+    if os.name == "nt":
+        yield unusual
+        return
+    with usual.open("ab") as file:
+        yield usual if lock_file(file) and is_same(usual, file) else unusual
+
+
+def is_same(path: Path, file: IO) -> bool:
+    """Whether an open file still has this path: its writer may have given it its final name."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def claim_name(building: Path, final: Path) -> None:

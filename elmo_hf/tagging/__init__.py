@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from elmo_hf.tagging.tagger import ElmoTagger as ElmoTagger
     from elmo_hf.tagging.tagger import TaggedSentence as TaggedSentence
     from elmo_hf.tagging.training import Progress as Progress
+    from elmo_hf.tagging.training import check_run as check_run
     from elmo_hf.tagging.training import train_tagger as train_tagger
     from elmo_hf.tagging.word_vectors import read_word_vectors as read_word_vectors
 
@@ -43,6 +44,6 @@ __getattr__, __dir__, __all__ = lazy_names(
     settings=["DataSettings", "HubSettings", "ModelSettings", "TrainingSettings"],
     splits=["load_splits", "load_tagged", "number_tags"],
     tagger=["ElmoTagger", "TaggedSentence"],
-    training=["Progress", "train_tagger"],
+    training=["Progress", "check_run", "train_tagger"],
     word_vectors=["read_word_vectors"],
 )

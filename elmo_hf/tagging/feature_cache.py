@@ -8,7 +8,7 @@ import os
 import shutil
 import zlib
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 import torch
@@ -67,8 +67,10 @@ class FeatureCache:
             reserve(self.path, VALUE_BYTES * int(np.prod(self.shape)))
             reserve(sums, SUM.itemsize * len(chunks))
         accelerator.wait_for_everyone()
-        values = np.memmap(self.path, np.float32, "r+", shape=self.shape)
-        done = np.memmap(sums, SUM, "r+", shape=(len(chunks),))
+        # a whole cache of somebody else can be used without the right to change it
+        mode: Literal["r", "r+"] = "r+" if os.access(self.path, os.W_OK) else "r"
+        values = np.memmap(self.path, np.float32, mode, shape=self.shape)
+        done = np.memmap(sums, SUM, mode, shape=(len(chunks),))
         own = range(accelerator.process_index, len(chunks), accelerator.num_processes)
         parts = {
             at: values[self.starts[chunks[at].start] : self.starts[chunks[at].stop]] for at in own

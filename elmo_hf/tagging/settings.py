@@ -9,7 +9,7 @@ from pathlib import Path
 
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.tagging.tasks import TASKS
-from elmo_hf.training.settings import SEEDS, check_values, option
+from elmo_hf.training.settings import RATES, SEEDS, check_values, option
 
 # What a head may read besides single layers.
 LAYERS = ("mix", "top", "mean", "all")
@@ -113,8 +113,8 @@ class TrainingSettings:
         None, help="sentences per batch and process, instead of words_per_batch", at_least=1
     )
     gradient_accumulation_steps: int = option(1, help="batches per step", at_least=1)
-    learning_rate: float = option(3e-3, help="learning rate of the head", above=0)
-    bilm_learning_rate: float = option(3e-4, help="learning rate of the biLM", above=0)
+    learning_rate: float = option(3e-3, help="learning rate of the head", **RATES)
+    bilm_learning_rate: float = option(3e-4, help="learning rate of the biLM", **RATES)
     weight_decay: float = option(0.01, help="weight decay of AdamW", at_least=0)
     mix_l2: float = option(0.001, help="L2 penalty on the mix weights", at_least=0)
     max_grad_norm: float = option(1.0, help="gradients are clipped to this norm", above=0)

@@ -3,12 +3,14 @@
 
 import math
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from accelerate import Accelerator
+from datasets import Dataset
 from tqdm.auto import tqdm
 
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
@@ -18,7 +20,13 @@ from elmo_hf.tagging.figures import describe, fractions
 from elmo_hf.tagging.settings import TrainingSettings
 from elmo_hf.training.checkpoints import Checkpoints, save_model
 from elmo_hf.training.divergence import refuse_divergence
-from elmo_hf.training.identity import describe_run, hash_sentences, hash_weights
+from elmo_hf.training.identity import (
+    describe_run,
+    hash_sentences,
+    hash_weights,
+    read_identity,
+    refuse_other_run,
+)
 
 # What may differ when a run is resumed.
 MAY_CHANGE = {
@@ -40,6 +48,8 @@ class Progress:
         self.losses: list[float] = []
         self.best: float | None = None
         self.best_epoch = 0
+        # of the weights in the output folder
+        self.best_checksum: int | None = None
         # for each epoch: train_loss, validation_loss, and the figures on the validation text
         self.history: list[dict[str, Any]] = []
 
@@ -89,7 +99,8 @@ def train_tagger(
     prepared, optimizer = accelerator.prepare(model, make_optimizer(model, settings))
     learner = Learner(accelerator, prepared, optimizer, batches, settings)
     progress = Progress()
-    identity = identify(accelerator, model, batches, evaluator, settings)
+    splits = {split: part.dataset for split, part in evaluator.batches.items()}
+    identity = identify(accelerator, model, splits, settings, evaluator.task)
     checkpoints = Checkpoints(accelerator, settings.output_dir, identity, progress)
     checkpoints.resume(settings.overwrite_output_dir)
     if progress.is_over(settings) and accelerator.is_main_process:
@@ -103,6 +114,7 @@ def train_tagger(
         train_loss = sum(progress.losses) / len(progress.losses)
         refuse_divergence(settings.output_dir, (progress.epoch + 1) * steps, train_loss, model)
         evaluation = evaluator(model, "validation")
+        refuse_divergence(settings.output_dir, (progress.epoch + 1) * steps, evaluation.loss, model)
         progress.end_epoch(train_loss, evaluation)
         logged = {"train_loss": train_loss, **fractions(evaluation.named("validation"))}
         accelerator.log(logged, step=progress.epoch)
@@ -112,10 +124,9 @@ def train_tagger(
                 f"{evaluation.loss:.4f}, {describe(evaluation.figures)}"
             )
             if progress.best_epoch == progress.epoch:
-                save_model(model, settings.output_dir)
+                progress.best_checksum = save_model(model, settings.output_dir)
         checkpoints.save(progress.epoch * steps)
-    accelerator.wait_for_everyone()
-    best = ElmoForTokenClassification.from_pretrained(settings.output_dir)
+    best = checkpoints.load_model(ElmoForTokenClassification, progress.best_checksum)
     model.load_state_dict(best.state_dict())
     return progress
 
@@ -123,22 +134,36 @@ def train_tagger(
 def identify(
     accelerator: Accelerator,
     model: ElmoForTokenClassification,
-    batches: Batches,
-    evaluator: Evaluator,
+    splits: Mapping[str, Dataset],
     settings: TrainingSettings,
+    task: str,
 ) -> dict[str, Any]:
     """What decides the result of a run; the model must be as it was before its training."""
     fields = {name: value for name, value in vars(settings).items() if name not in MAY_CHANGE}
-    return describe_run(
-        "tagger",
-        fields | {"task": evaluator.task, "number of processes": accelerator.num_processes},
-        model.config,
-        {
-            "model to start from": hash_weights(model.elmo, model.word_vectors),
-            "training text": hash_sentences(batches.dataset),
-            "validation text": hash_sentences(evaluator.batches["validation"].dataset),
-        },
-    )
+    contents = {
+        "model to start from": hash_weights(model.elmo, model.word_vectors),
+        "training text": hash_sentences(splits["train"]),
+        "validation text": hash_sentences(splits["validation"]),
+    }
+    fields["task"] = task
+    return describe_run("tagger", model, fields, contents, accelerator.num_processes)
+
+
+def check_run(
+    accelerator: Accelerator,
+    model: ElmoForTokenClassification,
+    splits: Mapping[str, Dataset],
+    settings: TrainingSettings,
+    task: str = "pos",
+) -> None:
+    """
+    Raises an error if the output folder holds another run. `train_tagger` does so as well; this is
+    for the time before a biLM has read all sentences.
+    """
+    identity = identify(accelerator, model, splits, settings, task)
+    known = read_identity(settings.output_dir)
+    if known is not None and not settings.overwrite_output_dir:
+        refuse_other_run(settings.output_dir, known, identity)
 
 
 def train_epoch(learner: Learner, progress: Progress, checkpoints: Checkpoints) -> int:

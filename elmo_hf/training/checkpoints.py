@@ -17,8 +17,11 @@ from accelerate.utils import RNG_STATE_NAME
 from accelerate.utils import load as load_saved
 from tqdm.auto import tqdm
 
+from elmo_hf.hub.bundled import WEIGHTS
+from elmo_hf.hub.loading import Loaded, load_model
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
-from elmo_hf.system.checksums import find_damage, write_checksums
+from elmo_hf.system.checksums import NAME as CHECKSUMS
+from elmo_hf.system.checksums import checksum, find_damage, write_checksums
 from elmo_hf.system.failures import explain_failure, first_line
 from elmo_hf.system.processes import Processes
 from elmo_hf.system.writing import give_usual_permissions
@@ -64,27 +67,43 @@ class Checkpoints:
     ):
         self.accelerator, self.folder, self.identity = accelerator, folder, identity
         self.states = states
+        self.processes = Processes(accelerator.process_index, accelerator.num_processes)
 
     def resume(self, overwrite: bool = False) -> bool:
         """
         Loads the newest state that is not damaged, if there is one. Another run in the folder is an
         error, or is removed if it may be overwritten.
         """
-        processes = Processes(self.accelerator.process_index, self.accelerator.num_processes)
-        path = processes.by_the_first(lambda: begin_run(self.folder, self.identity, overwrite))
+        path = self.processes.by_the_first(lambda: begin_run(self.folder, self.identity, overwrite))
         if path is None:
             return False
         try:
             # accelerate itself goes on in silence without random states
-            load_saved(path / f"{RNG_STATE_NAME}_{processes.rank}.pkl")["torch_manual_seed"]
+            load_saved(path / f"{RNG_STATE_NAME}_{self.processes.rank}.pkl")["torch_manual_seed"]
             self.accelerator.load_state(str(path))
             saved = torch.load(path / STATES, map_location="cpu", weights_only=True)
             for one, state in zip(self.states, saved, strict=True):
                 one.load_state_dict(state)
+        except (MemoryError, OSError, torch.OutOfMemoryError):
+            raise
         # Its checksums are right, so it was made like this: by another version, or by a stranger.
         except Exception as error:
             raise ValueError(cannot_load(path, error)) from error
         return True
+
+    def load_model(self, kind: type[Loaded], expected: int | None) -> Loaded:
+        """The best model of the run from its folder; `expected` is the checksum of its weights."""
+        self.accelerator.wait_for_everyone()
+        path = self.folder / WEIGHTS
+
+        def check() -> None:
+            if not path.exists() or checksum(path) != expected:
+                raise ValueError(
+                    f"{str(path)!r} is missing, or has changed since the run saved it; {WAY_OUT}."
+                )
+
+        self.processes.by_the_first(check)
+        return load_model(kind, str(self.folder))
 
     def save(self, step: int) -> None:
         """Saves the state of this step, and only then removes an old one."""
@@ -160,24 +179,33 @@ def seal(checkpoint: Path, identity: dict[str, Any]) -> None:
 
 
 def newest_whole(folder: Path) -> Path | None:
-    """The newest checkpoint that is not damaged; damaged ones are moved aside."""
+    """
+    The newest checkpoint that is not damaged. Damaged ones are moved aside, and those that the
+    Trainer did not finish are removed.
+    """
     for path in reversed(all_checkpoints(folder)):
         damage = find_damage(path)
         if damage is None:
             return path
-        aside = path.with_name(f"damaged-{path.name}")
-        shutil.rmtree(aside, ignore_errors=True)
-        path.rename(aside)
+        # transformers' Trainer writes a checkpoint under its final name, and is killed in between
+        if (path / CHECKSUMS).exists() or (path / STATES).exists():
+            aside = path.with_name(f"damaged-{path.name}")
+            shutil.rmtree(aside, ignore_errors=True)
+            path.rename(aside)
+            now = f"is now {aside.name}"
+        else:
+            shutil.rmtree(path)
+            damage, now = "it was not finished", "is removed"
         tqdm.write(
-            f"{path.name} cannot be used ({damage}) and is now {aside.name}; resuming from an "
-            "older checkpoint, or from the beginning if there is none.",
+            f"{path.name} cannot be used ({damage}) and {now}; resuming from an older checkpoint, "
+            "or from the beginning if there is none.",
             file=sys.stderr,
         )
     return None
 
 
 def all_checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints that were written to their end, the oldest first."""
+    """The oldest first."""
     found = {
         int(match[1]): path
         for path in folder.glob("checkpoint-*")
@@ -186,12 +214,20 @@ def all_checkpoints(folder: Path) -> list[Path]:
     return [found[step] for step in sorted(found)]
 
 
+def finished_checkpoints(folder: Path) -> list[Path]:
+    """Those that have their checksums."""
+    return [path for path in all_checkpoints(folder) if (path / CHECKSUMS).exists()]
+
+
 def way_on(folder: Path) -> str:
     """What to do after a run has failed that can be repeated."""
-    kept = [path.name for path in all_checkpoints(folder)][-1:]
+    kept = [path.name for path in finished_checkpoints(folder)][-1:]
     if not kept:
         return "There is no checkpoint yet; repeat the command to start again."
-    return f"The last good checkpoint is {kept[0]}; to resume from it, repeat the command."
+    return (
+        f"The last good checkpoint is {kept[0]}; to resume from it, repeat the command without "
+        "--overwrite_output_dir."
+    )
 
 
 def report_failure(what: str, folder: Path, building: Path) -> AbstractContextManager[None]:
@@ -203,8 +239,11 @@ def report_failure(what: str, folder: Path, building: Path) -> AbstractContextMa
     return explain_failure(folder, explain, lambda: shutil.rmtree(building, ignore_errors=True))
 
 
-def save_model(model: ElmoPreTrainedModel, folder: Path) -> None:
-    """Saves a model and its tokenizer. Each file takes its name whole; other files stay."""
+def save_model(model: ElmoPreTrainedModel, folder: Path) -> int:
+    """
+    Saves a model and its tokenizer. Each file takes its name whole; other files stay. Returns the
+    checksum of the weights.
+    """
     building = folder / ".model.part"
     shutil.rmtree(building, ignore_errors=True)
     width = model.config.max_characters_per_token
@@ -215,3 +254,4 @@ def save_model(model: ElmoPreTrainedModel, folder: Path) -> None:
     for file in building.iterdir():
         os.replace(file, folder / file.name)
     building.rmdir()
+    return checksum(folder / WEIGHTS)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from elmo_hf.training.checkpoints import all_checkpoints
+from elmo_hf.hub.loading import find_not_finite
+from elmo_hf.training.checkpoints import finished_checkpoints
 
 
 def refuse_divergence(folder: Path, step: int, loss: float, model: torch.nn.Module) -> None:
@@ -16,12 +17,11 @@ def refuse_divergence(folder: Path, step: int, loss: float, model: torch.nn.Modu
     """
     if not math.isfinite(loss):
         what = f"The loss is {loss}"
-    # a sum is finite if its parts are, and takes no memory
-    elif not all(torch.isfinite(weight.detach().sum()) for weight in model.parameters()):
+    elif find_not_finite(model) is not None:
         what = "The model's weights are no longer finite numbers"
     else:
         return
-    kept = [path.name for path in all_checkpoints(folder)][-1:]
+    kept = [path.name for path in finished_checkpoints(folder)][-1:]
     raise ValueError(
         f"{what} after step {step}: the training has diverged. Start again with a lower "
         "--learning_rate and --overwrite_output_dir"

@@ -3,12 +3,14 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 
 from elmo_hf.hub.publish import PUBLISHED
-from elmo_hf.system.processes import Processes, lock_file
+from elmo_hf.system.processes import Processes
+from elmo_hf.system.writing import locked
 from elmo_hf.training.identity import NAME, WAY_OUT
 
 # what a run writes
@@ -21,68 +23,71 @@ OF_A_RUN = (
     "predictions-*.conllu",
     "report.html",
     "curve.png",
+    "confusion.png",
+    "layers.png",
+    "learning.png",
+    "tags.png",
     "training_args.bin",
     "*_results.json",
     *PUBLISHED,
 )
-# what reveals a model or a run of somebody else
-OCCUPIED = ("config.json", "*.safetensors", "*.bin", "*.hdf5", "checkpoint-*")
+# what else reveals a model
+MODELS = ("*.safetensors", "*.bin", "*.hdf5")
 
 
 @contextmanager
 def claimed_folder(
     folder: Path,
+    inputs: Iterable[object] = (),
     overwrite: bool = False,
-    base: str | None = None,
     process_index: int = 0,
     num_processes: int = 1,
 ) -> Iterator[None]:
     """
-    Makes a folder if there is none, and keeps other runs out of it. Raises an error if it holds a
-    model that no run in it has made, unless that may be overwritten; `base`, the model to start
-    from, may not. A run that is killed gives the folder back.
+    Makes a folder if there is none, and keeps other runs out of it. A run that is killed gives it
+    back. Raises an error if the folder holds a model or other files that no run in it has made,
+    unless these may be overwritten; the `inputs` of the run, those that are paths, may not.
     """
     with ExitStack() as held:
 
         def claim() -> None:
-            refuse_folder(folder, overwrite, base)
+            refuse_inputs(folder, inputs, overwrite)
+            refuse_occupied(folder, overwrite)
             folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locked(folder))
+            if not held.enter_context(locked(folder)):
+                raise BlockingIOError(
+                    f"Another run is training in {str(folder)!r}; wait for it, or stop it."
+                )
 
         Processes(process_index, num_processes).by_the_first(claim)
         yield
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Locks the folder itself, so that no file is left behind. Windows cannot do that."""
-    if os.name == "nt":
-        yield
-        return
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        if not lock_file(lock):
-            raise BlockingIOError(
-                f"Another run is training in {str(folder)!r}; wait for it, or stop it."
+def refuse_inputs(folder: Path, inputs: Iterable[object], overwrite: bool) -> None:
+    """What a run reads must not be what it replaces or removes."""
+    for value in inputs:
+        if not isinstance(value, (str, Path)) or not Path(value).exists():
+            continue
+        inside = Path(os.path.relpath(Path(value).resolve(), folder.resolve())).parts
+        is_removed = overwrite and inside and any(fnmatch(inside[0], one) for one in OF_A_RUN)
+        if not inside or is_removed:
+            raise ValueError(
+                f"{str(value)!r} is what the training starts from, and would be lost; choose "
+                "another --output_dir."
             )
-        yield
-    finally:
-        os.close(lock)
 
 
-def refuse_folder(folder: Path, overwrite: bool, base: str | None) -> None:
-    if base is not None and Path(base).exists() and Path(base).resolve() == folder.resolve():
-        raise ValueError(
-            f"{str(folder)!r} is the model that the training starts from, which would be lost; "
-            "choose another --output_dir."
-        )
+def refuse_occupied(folder: Path, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{str(folder)!r} is a file; choose another --output_dir.")
-    occupied = [path.name for pattern in OCCUPIED for path in sorted(folder.glob(pattern))]
-    if occupied and not (folder / NAME).exists() and not overwrite:
-        raise FileExistsError(
-            f"{str(folder)!r} holds a model or a run of unknown origin ({occupied[0]}); {WAY_OUT}."
-        )
+    if (folder / NAME).exists() or overwrite:
+        return
+    for pattern in (*MODELS, *OF_A_RUN):
+        for path in sorted(folder.glob(pattern)):
+            raise FileExistsError(
+                f"{str(folder)!r} holds a file that is not of a run in it, {path.name!r}; "
+                f"{WAY_OUT}."
+            )
 
 
 def clear(folder: Path) -> None:

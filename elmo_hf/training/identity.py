@@ -14,34 +14,40 @@ from typing import Any
 
 from torch import nn
 from tqdm.auto import tqdm
-from transformers import PretrainedConfig
 
 from elmo_hf._version import __version__
+from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.embedding.fingerprint import add_weights
+from elmo_hf.modeling_elmo import ElmoPreTrainedModel
 from elmo_hf.system.writing import write_text
 
 NAME = "run.json"
 LIBRARIES = ("accelerate", "datasets", "numpy", "torch", "transformers")
-# Fields of a configuration that change no number; the labels are compared for themselves.
-IGNORED = {"_name_or_path", "architectures", "auto_map", "id2label", "label2id"}
-IGNORED |= {"transformers_version"}
+# What decides numbers among the fields of ElmoConfig itself: transformers has more, and others in
+# every version.
+FIELDS = ElmoConfig.__annotations__.keys() - {"format_version", "provenance"}
 WAY_OUT = "pass --overwrite_output_dir to train anew, or choose another --output_dir"
 
 
 def describe_run(
-    kind: str, settings: dict[str, Any], config: PretrainedConfig, contents: dict[str, str]
+    kind: str,
+    model: ElmoPreTrainedModel,
+    settings: dict[str, Any],
+    contents: dict[str, str],
+    num_processes: int,
 ) -> dict[str, Any]:
     """
     The identity of a run. `kind` names what is trained; `contents` has hashes by what they are of,
     such as "training text".
     """
-    fields = {name: value for name, value in config.to_dict().items() if name not in IGNORED}
-    labels = [label for _, label in sorted((config.id2label or {}).items())]
+    config = model.config
+    trained = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+    counts = {"number of processes": num_processes, "number of trained weights": trained}
     identity = {
         "kind": kind,
-        "settings": settings,
-        "model": fields,
-        "labels": labels,
+        "settings": settings | counts,
+        "model": {name: getattr(config, name) for name in sorted(FIELDS)},
+        "labels": [label for _, label in sorted((config.id2label or {}).items())],
         "contents": contents,
         "versions": {"elmo_hf": __version__} | {name: version(name) for name in LIBRARIES},
     }
@@ -84,7 +90,7 @@ def read_identity(folder: Path) -> dict[str, Any] | None:
 
 
 def refuse_other_run(folder: Path, known: dict[str, Any] | None, identity: dict[str, Any]) -> None:
-    """Raises an error if a folder belongs to a run that is known and another one."""
+    """Raises an error unless the run that a folder is known to hold is this one."""
     difference = "a damaged identity" if known is None else find_difference(known, identity)
     if difference:
         raise ValueError(f"{str(folder)!r} holds a run with {difference}; {WAY_OUT}.")
@@ -95,8 +101,9 @@ def find_difference(old: dict[str, Any], new: dict[str, Any]) -> str | None:
     if old["kind"] != new["kind"]:
         return f"another kind of model ({old['kind']})"
     for part in ("settings", "model"):
-        for name in sorted(old[part].keys() | new[part].keys()):
-            was, now = old[part].get(name), new[part].get(name)
+        # a setting that only one of them knows is of another version, and has its default
+        for name in sorted(old[part].keys() & new[part].keys()):
+            was, now = old[part][name], new[part][name]
             if was != now:
                 return f"{name} {was!r}, not {now!r}"
     if old["labels"] != new["labels"]:

@@ -20,8 +20,8 @@ def training_run(name: str, *settings: Any) -> Iterator[Accelerator]:
     Starts a run in the folder of its settings, and yields its accelerator.
 
     The settings are one dataclass or several. Of their fields `output_dir` is required, and these
-    are used if they are there: `overwrite_output_dir`, `model_name_or_path`, `mixed_precision`, and
-    `report_to`, a tracker, which is sent all fields.
+    are used if they are there: `overwrite_output_dir`, `mixed_precision`, and `report_to`, a
+    tracker, which is sent all fields. Files and folders in other fields are never overwritten.
     """
     keep_freed_memory()
     fields = {
@@ -36,8 +36,8 @@ def training_run(name: str, *settings: Any) -> Iterator[Accelerator]:
         )
         with claimed_folder(
             folder,
+            [value for name, value in fields.items() if name != "output_dir"],
             fields.get("overwrite_output_dir", False),
-            fields.get("model_name_or_path"),
             accelerator.process_index,
             accelerator.num_processes,
         ):

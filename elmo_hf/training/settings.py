@@ -24,6 +24,8 @@ BOUNDS = {
 }
 # What the random generators of torch and numpy take.
 SEEDS = {"at_least": 0, "at_most": 2**32 - 1}
+# Larger ones overflow in an optimizer before a run is seen to diverge.
+RATES = {"above": 0, "at_most": 1e30}
 
 
 class Metadata(dict):

@@ -1,7 +1,6 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """What transformers' Trainer needs to be as careful with its runs as our own loops are."""
 
-import math
 import pickle
 import shutil
 import sys
@@ -15,19 +14,54 @@ from tqdm.auto import tqdm
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from elmo_hf.system.checksums import NAME as CHECKSUMS
-from elmo_hf.system.failures import write_failure
+from elmo_hf.system.checksums import find_damage
+from elmo_hf.system.failures import is_full
 from elmo_hf.system.processes import Processes
-from elmo_hf.training.checkpoints import all_checkpoints, begin_run, cannot_load, seal, way_on
-from elmo_hf.training.identity import describe_run, hash_sentences, hash_weights
+from elmo_hf.training.checkpoints import (
+    all_checkpoints,
+    begin_run,
+    cannot_load,
+    finished_checkpoints,
+    seal,
+    way_on,
+)
+from elmo_hf.training.divergence import refuse_divergence
+from elmo_hf.training.identity import WAY_OUT, describe_run, hash_sentences, hash_weights
 
-# What may differ when a run is resumed, besides all options that begin like these: they decide when
-# something is done, where it is reported and which process is which, but not what is learnt.
-MAY_CHANGE = {"output_dir", "overwrite_output_dir", "num_train_epochs", "max_steps", "local_rank"}
-MAY_CHANGE_PREFIXES = ("logging_", "save_", "hub_", "push_", "report_", "log_", "run_", "disable_")
+# What decides the result of a run among the many TrainingArguments; the rest may change when it is
+# resumed.
+DECISIVE = (
+    "adafactor",
+    "adam_beta1",
+    "adam_beta2",
+    "adam_epsilon",
+    "bf16",
+    "data_seed",
+    "dataloader_drop_last",
+    "eval_steps",
+    "eval_strategy",
+    "fp16",
+    "gradient_accumulation_steps",
+    "greater_is_better",
+    "label_smoothing_factor",
+    "learning_rate",
+    "load_best_model_at_end",
+    "lr_scheduler_kwargs",
+    "lr_scheduler_type",
+    "max_grad_norm",
+    "metric_for_best_model",
+    "optim",
+    "optim_args",
+    "per_device_train_batch_size",
+    "seed",
+    "warmup_ratio",
+    "warmup_steps",
+    "weight_decay",
+)
 
 
 class RunCallback(TrainerCallback):
-    """Completes every checkpoint with the run's identity and checksums, and stops at divergence."""
+    """Gives every checkpoint the run's identity and checksums, and stops at divergence."""
 
     def __init__(self, identity: dict[str, Any], processes: Processes):
         self.identity, self.processes = identity, processes
@@ -35,6 +69,12 @@ class RunCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: Any, control: Any, **more: Any
     ) -> None:
+        if state.best_model_checkpoint is not None:
+            # the folder may have been moved since
+            best = Path(str(args.output_dir)) / Path(state.best_model_checkpoint).name
+            if damage := find_damage(best):
+                raise ValueError(f"The run's best checkpoint, {str(best)!r}: {damage}; {WAY_OUT}.")
+            state.best_model_checkpoint = str(best)
         if state.global_step >= state.max_steps and self.processes.is_first:
             tqdm.write(
                 f"The run in {args.output_dir} is finished: there is nothing to train after step "
@@ -43,19 +83,17 @@ class RunCallback(TrainerCallback):
             )
 
     def on_save(self, args: TrainingArguments, state: Any, control: Any, **more: Any) -> None:
+        folder, step = Path(str(args.output_dir)), state.global_step
+        refuse_divergence(folder, step, 0.0, more["model"])
         # each process writes the state of its own random generators
         self.processes.wait_for_all()
         if self.processes.is_first:
-            seal(Path(str(args.output_dir)) / f"checkpoint-{state.global_step}", self.identity)
+            seal(folder / f"checkpoint-{step}", self.identity)
 
     def on_evaluate(self, args: TrainingArguments, state: Any, control: Any, **more: Any) -> None:
         """The Trainer evaluates before it saves, and hides a training loss that is not finite."""
         loss = more["metrics"].get("eval_loss", 0.0)
-        if not math.isfinite(loss):
-            raise ValueError(
-                f"The validation loss is {loss} after step {state.global_step}: the training has "
-                "diverged. Start again with a lower --learning_rate and --overwrite_output_dir."
-            )
+        refuse_divergence(Path(str(args.output_dir)), state.global_step, loss, more["model"])
 
 
 def resume_trainer(trainer: Trainer, splits: dict[str, Any], overwrite: bool) -> str | None:
@@ -65,19 +103,15 @@ def resume_trainer(trainer: Trainer, splits: dict[str, Any], overwrite: bool) ->
     its folder is an error, or is removed if it may be overwritten.
     """
     args = trainer.args
-    settings = {
-        name: value
-        for name, value in args.to_dict().items()
-        if name not in MAY_CHANGE and not name.startswith(MAY_CHANGE_PREFIXES)
-    }
-    settings["number of processes"] = args.world_size
+    saved = args.to_dict()
+    settings = {name: saved[name] for name in DECISIVE if name in saved}
     model: Any = trainer.model
     contents = {
         "model to start from": hash_weights(model.elmo),
         "training text": hash_sentences(splits["train"]),
         "validation text": hash_sentences(splits["validation"]),
     }
-    identity = describe_run("tagger by Trainer", settings, model.config, contents)
+    identity = describe_run("tagger by Trainer", model, settings, contents, args.world_size)
     folder = Path(str(args.output_dir))
     processes = Processes(args.process_index, args.world_size)
     trainer.add_callback(RunCallback(identity, processes))
@@ -86,22 +120,23 @@ def resume_trainer(trainer: Trainer, splits: dict[str, Any], overwrite: bool) ->
 
 
 @contextmanager
-def trainer_errors(folder: Path) -> Iterator[None]:
+def trainer_errors(trainer: Trainer) -> Iterator[None]:
     """
     Reports a full disk, and a checkpoint that cannot be loaded, in one sentence. A checkpoint that
     did not fit is removed.
     """
+    folder = Path(str(trainer.args.output_dir))
     try:
         yield
     # a checkpoint whose checksums are right, so that it was made like this
     except pickle.UnpicklingError as error:
-        raise ValueError(cannot_load(all_checkpoints(folder)[-1], error)) from error
+        newest = [*finished_checkpoints(folder), folder][-2:][0]
+        raise ValueError(cannot_load(newest, error)) from error
     # a full disk is an OSError to Python, a RuntimeError to torch
     except (OSError, RuntimeError, SafetensorError) as error:
-        reason = write_failure(error, folder)
-        if isinstance(error, RuntimeError) and reason != "the disk is full":
+        if not is_full(error, folder):
             raise
         for path in all_checkpoints(folder):
-            if not (path / CHECKSUMS).exists():
+            if trainer.is_world_process_zero() and not (path / CHECKSUMS).exists():
                 shutil.rmtree(path, ignore_errors=True)
-        raise OSError(f"The run could not be saved ({reason}). {way_on(folder)}") from error
+        raise OSError(f"The run could not be saved: the disk is full. {way_on(folder)}") from error

@@ -21,8 +21,9 @@ from faults.crafted import Trap
 from faults.inputs_texts import SENTENCES, TAGGED, write_model, write_tagged
 from faults.kind import Command, Damage, Files, Kind, digest, read_files, write_files
 from faults.programs import Pretrain, Tagger, TrainerTagger
+from helpers.tiny import tiny_config
 
-from elmo_hf import ElmoConfig, ElmoEmbedder, ElmoModel, ElmoTokenizer
+from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer
 from elmo_hf.embedding import EmbeddingJob
 from elmo_hf.system.checksums import NAME, write_checksums
 from elmo_hf.tagging.feature_cache import FeatureCache
@@ -30,7 +31,7 @@ from elmo_hf.text import text_source
 from elmo_hf.training.checkpoints import Checkpoints
 from elmo_hf.training.identity import describe_run
 
-IDENTITY = describe_run("campaign", {}, ElmoConfig(), {})
+IDENTITY = describe_run("campaign", ElmoModel(tiny_config()), {}, {}, 1)
 
 
 class Chunks(Kind):

@@ -23,7 +23,9 @@ HOSTILE = [
 
 
 def test_plain_text_and_code():
-    assert plain("NOUN B-PER my_model $ # ,") == "NOUN B-PER my_model $ # ,"
+    assert plain("NOUN B-PER my-model $ # ,") == "NOUN B-PER my-model $ # ,"
+    assert plain("_a_ ~~b~~") == "\\_a\\_ \\~\\~b\\~\\~"
+    assert plain("http://a www.b") == "http:&#47;&#47;a www&#46;b"
     assert plain("<b>|`*\\ \n x") == "&lt;b&gt;\\|\\`\\*\\\\ x"
     assert code("weights.hdf5") == "`weights.hdf5`"
     assert code("a|b\n`c``") == "``` a\\|b `c`` ```"

@@ -106,7 +106,10 @@ def test_learning_rate_warms_up_and_falls_to_a_half():
         ({"checkpointing_steps": 0}, "`checkpointing_steps` is 0 but must be at least 1."),
         ({"per_device_train_batch_size": -1}, "is -1 but must be at least 1."),
         ({"num_train_epochs": 0}, "`num_train_epochs` is 0 but must be at least 1."),
-        ({"learning_rate": 0.0}, "`learning_rate` is 0.0 but must be greater than 0."),
+        (
+            {"learning_rate": 0.0},
+            "`learning_rate` is 0.0 but must be greater than 0 and at most",
+        ),
         ({"warmup_steps": -1}, "`warmup_steps` is -1 but must be at least 0."),
         ({"seed": -1}, "`seed` is -1 but must be at least 0"),
     ],
@@ -204,10 +207,10 @@ def test_overrides_replace_fields_of_the_preset(tmp_path):
 
 BAD_OVERRIDES = {
     "unknown-field": ('{"cell_sise": 24}', "ElmoConfig has no field 'cell_sise'"),
-    "a-list": ("[1]", "must hold a JSON object"),
-    "cut-off": ('{"cell_size": 2', "is not JSON"),
-    "deep": ("[" * 100_000, "is not JSON"),
-    "nothing": ("", "is not JSON"),
+    "a-list": ("[1]", "holds no JSON object"),
+    "cut-off": ('{"cell_size": 2', "is not valid JSON"),
+    "deep": ("[" * 100_000, "is nested too deeply"),
+    "nothing": ("", "is not valid JSON"),
     "a-size-of-0": ('{"cell_size": 0}', "`cell_size` is 0 but must be at least 1"),
     "a-text": ('{"cell_size": "24"}', "cell_size"),
     "filters": ('{"char_filters": [1, 2]}', "shape.json"),

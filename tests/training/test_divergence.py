@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from elmo_hf.system.checksums import write_checksums
 from elmo_hf.training.divergence import refuse_divergence
 
 
@@ -14,7 +15,10 @@ def test_finite_numbers_pass(tmp_path):
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, loss):
-    (tmp_path / "checkpoint-2").mkdir()
+    for step in (2, 3):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    # the other one was not finished
+    write_checksums(tmp_path / "checkpoint-2")
     with pytest.raises(ValueError) as raised:
         refuse_divergence(tmp_path, 3, loss, torch.nn.Linear(2, 2))
     assert str(raised.value) == (

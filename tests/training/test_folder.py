@@ -18,13 +18,13 @@ def test_a_new_folder_and_one_with_other_files_are_fine(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "notes.txt"]
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "checkpoint-3", "a.hdf5"])
-def test_a_folder_with_a_model_is_refused(tmp_path, name):
+@pytest.mark.parametrize(
+    "name", ["config.json", "model.safetensors", "checkpoint-3", "a.hdf5", "README.md"]
+)
+def test_a_folder_with_files_of_somebody_else_is_refused(tmp_path, name):
     (tmp_path / name).touch()
-    with (
-        pytest.raises(FileExistsError, match=rf"unknown origin \({name}\).*--overwrite_output"),
-        claimed_folder(tmp_path),
-    ):
+    message = rf"not of a run in it, '{name}'; pass --overwrite_output_dir"
+    with pytest.raises(FileExistsError, match=message), claimed_folder(tmp_path):
         pytest.fail("It may not be used.")
     with claimed_folder(tmp_path, overwrite=True):
         pass
@@ -35,12 +35,22 @@ def test_a_folder_with_a_model_is_refused(tmp_path, name):
         pass
 
 
-def test_the_model_to_start_from_is_never_overwritten(tmp_path):
+@pytest.mark.parametrize("place", [".", "checkpoint-1", "predictions-test.conllu"])
+def test_what_a_training_starts_from_is_never_overwritten(tmp_path, place):
+    (tmp_path / "checkpoint-1").mkdir()
+    (tmp_path / "predictions-test.conllu").touch()
+    inputs = ["pos", None, 3, str(tmp_path / place)]
     with (
-        pytest.raises(ValueError, match="is the model that the training starts from"),
-        claimed_folder(tmp_path / "x" / "..", overwrite=True, base=str(tmp_path)),
+        pytest.raises(ValueError, match="is what the training starts from, and would be lost"),
+        claimed_folder(tmp_path / "x" / "..", inputs, overwrite=True),
     ):
         pytest.fail("It may not be used.")
+
+
+def test_a_cache_in_the_folder_is_no_obstacle(tmp_path):
+    (tmp_path / "features").mkdir()
+    with claimed_folder(tmp_path, [tmp_path / "features"], overwrite=True):
+        pass
 
 
 def test_a_file_is_no_folder(tmp_path):

@@ -7,8 +7,9 @@ import pytest
 from datasets import Dataset
 from helpers.tiny import tiny_config
 
+from elmo_hf import ElmoForTokenClassification, ElmoModel
 from elmo_hf.training.checkpoints import begin_run, seal
-from elmo_hf.training.identity import NAME, describe_run, hash_sentences
+from elmo_hf.training.identity import NAME, describe_run, find_difference, hash_sentences
 
 SETTINGS = {"learning_rate": 0.1, "seed": 42, "mixed_precision": None}
 CONTENTS = {"training text": "1234", "validation text": "5678"}
@@ -17,7 +18,7 @@ CONTENTS = {"training text": "1234", "validation text": "5678"}
 def identity(**changes) -> dict:
     labels = {0: "DET", 1: "NOUN"}
     config = tiny_config(id2label=labels, label2id={label: n for n, label in labels.items()})
-    described = describe_run("tagger", SETTINGS, config, CONTENTS)
+    described = describe_run("tagger", ElmoForTokenClassification(config), SETTINGS, CONTENTS, 1)
     described = copy.deepcopy(described)
     for part, change in changes.items():
         if isinstance(described[part], dict):
@@ -40,7 +41,8 @@ def test_the_same_run_goes_on(tmp_path):
         ({"kind": "language model"}, "another kind of model (tagger)"),
         ({"settings": {"learning_rate": 0.2}}, "learning_rate 0.1, not 0.2"),
         ({"settings": {"mixed_precision": "bf16"}}, "mixed_precision None, not 'bf16'"),
-        ({"settings": {"new": 1}}, "new None, not 1"),
+        ({"settings": {"number of processes": 2}}, "number of processes 1, not 2"),
+        ({"settings": {"number of trained weights": 9}}, "number of trained weights 5748, not 9"),
         ({"model": {"cell_size": 99}}, "cell_size 12, not 99"),
         ({"labels": ["DET", "NOUNS"]}, r"other labels ('NOUN' is missing)"),
         ({"labels": ["ADJ", "DET", "NOUN"]}, r"other labels ('ADJ' is new)"),
@@ -70,6 +72,19 @@ def test_another_run_is_refused_until_it_may_be_overwritten(tmp_path, place, cha
     begin_run(tmp_path, identity(**change), overwrite=False)
 
 
+def test_a_setting_that_only_one_version_has_is_no_difference(tmp_path):
+    begin_run(tmp_path, identity(settings={"old": 1}, model={"old": 2}), overwrite=False)
+    begin_run(tmp_path, identity(settings={"new": 1}, model={"new": 2}), overwrite=False)
+
+
+def test_a_frozen_bilm_makes_another_run():
+    model = ElmoForTokenClassification(tiny_config())
+    before = describe_run("tagger", model, SETTINGS, CONTENTS, 1)
+    model.freeze_bilm()
+    after = describe_run("tagger", model, SETTINGS, CONTENTS, 1)
+    assert "number of trained weights" in str(find_difference(before, after))
+
+
 def test_other_versions_are_reported_and_not_refused(tmp_path, capsys):
     begin_run(tmp_path, identity(versions={"torch": "1.0"}), overwrite=False)
     assert capsys.readouterr().err == ""
@@ -97,7 +112,7 @@ def test_a_damaged_identity_beside_a_checkpoint_is_written_again(tmp_path):
 def test_an_identity_is_readable_and_names_no_path(tmp_path):
     config = tiny_config()
     config._name_or_path = "/home/somebody/elmo"
-    described = describe_run("tagger", SETTINGS, config, CONTENTS)
+    described = describe_run("tagger", ElmoModel(config), SETTINGS, CONTENTS, 1)
     assert "somebody" not in json.dumps(described)
     assert described["versions"].keys() >= {"elmo_hf", "torch", "transformers"}
 
