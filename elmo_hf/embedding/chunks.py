@@ -2,6 +2,8 @@
 """Chunks of lines with their vectors, each a file of its own until the whole is put together."""
 
 import json
+import struct
+import tokenize
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -73,7 +75,20 @@ class Chunk(NamedTuple):
 
 
 # what numpy, zip and JSON raise for a file that was changed
-UNREADABLE = (EOFError, KeyError, OSError, TypeError, ValueError, BadZipFile, zlib.error)
+UNREADABLE = (
+    BadZipFile,
+    EOFError,
+    KeyError,
+    OSError,
+    # of a zip that is said to be encrypted, or packed by an unknown method
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    tokenize.TokenError,
+    zlib.error,
+)
 
 
 class DamagedChunkError(ValueError):

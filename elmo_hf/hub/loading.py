@@ -20,6 +20,8 @@ from elmo_hf.tokenization_elmo import ElmoTokenizer
 INDEX = f"{WEIGHTS}.index.json"
 # other files of a model folder that are read with it
 SETTINGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
+# that of float16, in which models may run as well; those of real models are below 100
+LARGEST_WEIGHT = 65504
 BILM = ("token_encoder.", "layers.")
 Loaded = TypeVar("Loaded", bound=ElmoPreTrainedModel)
 
@@ -43,7 +45,7 @@ def load_model(kind: type[Loaded], name: str, **options: Any) -> Loaded:
         check_shapes(name, kind, config, shapes)
     with trouble_is_an_error(name):
         model = kind.from_pretrained(place, **options)
-    refuse_not_finite(name, model)
+    refuse_unusable(name, model)
     return model.eval()
 
 
@@ -51,14 +53,15 @@ def load_tokenizer(name: str, config: ElmoConfig) -> ElmoTokenizer:
     """The tokenizer beside a model of this configuration."""
     with trouble_is_an_error(name):
         tokenizer = ElmoTokenizer.from_pretrained(name)
-        # its settings are checked by nobody else
-        tokenizer([["word"]], is_split_into_words=True, padding=True)
     width = config.max_characters_per_token
     if tokenizer.max_characters_per_token != width:
         raise ValueError(
             f"{name!r} has a tokenizer of {tokenizer.max_characters_per_token} characters per word "
             f"beside a model of {width}; get tokenizer_config.json again."
         )
+    with trouble_is_an_error(name):
+        # its other settings are checked by nobody else
+        tokenizer([["word"]], is_split_into_words=True, padding=True)
     return tokenizer
 
 
@@ -163,21 +166,26 @@ def bare(key: str) -> str:
     return key.removeprefix("elmo.")
 
 
-def refuse_not_finite(name: str, model: nn.Module) -> None:
-    key = find_not_finite(model)
+def refuse_unusable(name: str, model: nn.Module) -> None:
+    key = find_unusable(model)
     if key is not None:
         raise ValueError(
-            f"{name!r} holds NaN or infinity in the tensor {key!r}; get the model again, or train "
-            "it with a lower learning rate."
+            f"{name!r} holds NaN, infinity or huge numbers in the tensor {key!r}; get the model "
+            "again, or train it with a lower learning rate."
         )
 
 
-def find_not_finite(model: nn.Module) -> str | None:
-    """The name of a weight with NaN or infinity; the others are read once and not copied."""
+def find_unusable(model: nn.Module) -> str | None:
+    """
+    The name of a weight with NaN, infinity, or numbers of such a size that results would not be
+    finite. One pass over the weights, and no copy.
+    """
     for key, weight in model.state_dict().items():
-        # a sum of finite numbers may overflow, so it does not decide alone
-        if not weight.sum().isfinite() and not weight.isfinite().all():
-            return key
+        if weight.numel():
+            lowest, highest = weight.aminmax()
+            # also false for NaN
+            if not (lowest >= -LARGEST_WEIGHT and highest <= LARGEST_WEIGHT):
+                return key
     return None
 
 

@@ -27,16 +27,24 @@ class SentenceScore(NamedTuple):
 
     @property
     def perplexity_forward(self) -> float:
-        return math.exp(-sum(self.forward) / len(self.forward))
+        return perplexity_of(self.forward)
 
     @property
     def perplexity_backward(self) -> float:
-        return math.exp(-sum(self.backward) / len(self.backward))
+        return perplexity_of(self.backward)
 
     @property
     def perplexity(self) -> float:
         """exp of the mean of both directions' mean losses."""
         return math.sqrt(self.perplexity_forward * self.perplexity_backward)
+
+
+def perplexity_of(logarithms: list[float]) -> float:
+    """Infinite if it is larger than any number."""
+    try:
+        return math.exp(-sum(logarithms) / len(logarithms))
+    except OverflowError:
+        return math.inf
 
 
 class Substitute(NamedTuple):

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import torch
 
-from elmo_hf.hub.loading import find_not_finite
+from elmo_hf.hub.loading import find_unusable
 from elmo_hf.training.checkpoints import finished_checkpoints
 
 
 def refuse_divergence(folder: Path, step: int, loss: float, model: torch.nn.Module) -> None:
     """
-    Raises an error if a loss, or a weight of the model, is NaN or infinite. To be called where all
-    processes have the same loss, and before anything is saved.
+    Raises an error if a loss is not finite, or a weight of the model no usable number. To be called
+    where all processes have the same loss, and before anything is saved.
     """
     if not math.isfinite(loss):
         what = f"The loss is {loss}"
-    elif find_not_finite(model) is not None:
-        what = "The model's weights are no longer finite numbers"
+    elif find_unusable(model) is not None:
+        what = "The model's weights are NaN, infinite or huge"
     else:
         return
     kept = [path.name for path in finished_checkpoints(folder)][-1:]

@@ -186,11 +186,13 @@ class Tagged(Kind):
     def doubt_conllu(self, result: Any) -> str | None:
         """Rows that are neither words nor known kinds of other rows must not vanish."""
         text = Path(self.file).read_bytes().decode("utf-8-sig")
-        rows = [row for row in re.split(r"[\r\n]", text) if "\t" in row and not row.startswith("#")]
-        numbers = [row.split("\t")[0] for row in rows]
+        lines = [row for row in re.split(r"[\r\n]", text) if "\t" in row and row.strip()]
+        rows = [row for row in lines if not row.startswith("#")]
         words = sum(len(tokens) for tokens, _ in result)
-        others = sum(bool(re.fullmatch(r"\d+[-.]\d+", number)) for number in numbers)
-        return None if words in (len(rows), len(rows) - others) else "rows of CoNLL-U vanish"
+        others = sum(bool(re.match(r"\d+[-.]\d+\t", row)) for row in rows)
+        # where `#` begins the first row, it may be a word of another format
+        right = (len(lines), len(rows), len(rows) - others)
+        return None if words in right else "rows of CoNLL-U vanish"
 
     def doubt_json(self, result: Any) -> str | None:
         lines = re.split(r"[\r\n]", Path(self.file).read_bytes().decode("utf-8-sig"))
