@@ -8,9 +8,14 @@ version of the package has.
 
 import argparse
 import json
+import runpy
+import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -110,6 +115,35 @@ def training_step(model, inputs: dict) -> Callable[[], None]:
     return work
 
 
+def program(name: str, *arguments: str):
+    """
+    A whole program, from reading its files to writing its results: a script of the checkout, or
+    `elmo-hf` with a command. `TEXT`, `SMALL` and `OUTPUT` in its arguments are a text, a model and
+    a new file or folder.
+    """
+
+    def prepare(models: Path, sentences: list[list[str]]) -> Case:
+        text = models / "sentences.txt"
+        text.write_text("".join(" ".join(words) + "\n" for words in sentences), encoding="utf-8")
+        examples = Path(elmo_hf.__file__).resolve().parents[1] / "examples"
+
+        def work() -> None:
+            with TemporaryDirectory() as folder, redirect_stderr(StringIO()):
+                places = {"TEXT": text, "SMALL": models / "small", "OUTPUT": Path(folder, "o.npy")}
+                sys.argv = [name, *(str(places.get(part, part)) for part in arguments)]
+                with redirect_stdout(StringIO()), suppress(SystemExit):
+                    if name == "elmo-hf":
+                        runpy.run_module("elmo_hf", run_name="__main__")
+                    else:
+                        runpy.run_path(str(examples / name), run_name="__main__")
+                if not places["OUTPUT"].exists():
+                    raise RuntimeError(f"{name} has written nothing.")
+
+        return work, 2
+
+    return prepare
+
+
 # The number behind a size is that of the sentences in a batch.
 CASES = {
     "small-32": embedding("small", 32, count=160, repeats=5),
@@ -119,6 +153,12 @@ CASES = {
     "corpus": corpus,
     "tagger-step": tagger_step,
     "pretraining-step": pretraining_step,
+    "elmo-hf-embed": program("elmo-hf", "embed", "TEXT", "--model", "SMALL", "--output", "OUTPUT"),
+    "run_pos": program("run_pos.py", "--output_dir", "OUTPUT", "--num_train_epochs", "5"),
+    "run_pretrain": program(
+        *("run_pretrain.py", "--train_file", "TEXT", "--output_dir", "OUTPUT", "--preset", "tiny"),
+        *("--max_train_steps", "60", "--checkpointing_steps", "20"),
+    ),
 }
 
 

@@ -3,7 +3,7 @@
 
 from elmo_hf.pages.page import section, write_page
 from elmo_hf.pages.plane import Dot, draw_plane, layer_name, project_to_plane
-from elmo_hf.pages.plots import new_figure, plain, save_figure
+from elmo_hf.pages.plots import as_label, new_figure, save_figure
 from elmo_hf.pages.senses import (
     Occurrence,
     WordStudy,
@@ -20,13 +20,13 @@ __all__ = [
     "Dot",
     "Occurrence",
     "WordStudy",
+    "as_label",
     "chance_share",
     "draw_plane",
     "draw_senses",
     "layer_name",
     "nearest_neighbours",
     "new_figure",
-    "plain",
     "project_to_plane",
     "read_occurrences",
     "same_sense_share",

@@ -25,7 +25,7 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> 
     return figure, grid
 
 
-def plain(text: str) -> str:
+def as_label(text: str) -> str:
     """
     A text of somebody else for a title, a label or a tick, shown as it is: matplotlib reads what is
     between two dollars as mathematics, and leaves labels with a leading underscore out of legends.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from elmo_hf.pages.page import section, write_page
 from elmo_hf.pages.plane import Dot, draw_plane, layer_name, project_to_plane
-from elmo_hf.pages.plots import new_figure, plain, save_figure
+from elmo_hf.pages.plots import as_label, new_figure, save_figure
 from elmo_hf.pages.senses import WordStudy
 
 COLORS = ("#d1603d", "#3d7ea6", "#5a9367", "#8a5a9b")
@@ -30,7 +30,7 @@ def draw_senses(studies: list[WordStudy], path: Path) -> None:
     for study, line in zip(studies, grid, strict=True):
         for layer, axes in enumerate(line):
             _draw_layer(axes, study, layer)
-        line[0].set_ylabel(plain(study.word), fontsize=15, fontweight="bold", labelpad=8)
+        line[0].set_ylabel(as_label(study.word), fontsize=15, fontweight="bold", labelpad=8)
         line[-1].legend(
             frameon=False, fontsize=11, loc="center left", bbox_to_anchor=(1, 0.5), handletextpad=0
         )
@@ -48,7 +48,7 @@ def _draw_layer(axes, study: WordStudy, layer: int) -> None:
         mine = [number for number, one in enumerate(study.occurrences) if one.sense == sense]
         color = "#8b949e" if coincide else color
         axes.scatter(
-            *places[mine].T, color=color, label=plain(sense), s=80, edgecolor="white", zorder=2
+            *places[mine].T, color=color, label=as_label(sense), s=80, edgecolor="white", zorder=2
         )
     if coincide:
         axes.text(0, -0.16, "one vector for\nall sentences", ha="center", va="top", color="#66707c")

@@ -12,7 +12,7 @@ from datasets import Dataset
 
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.pages.page import section, write_page
-from elmo_hf.pages.plots import new_figure, plain, save_figure
+from elmo_hf.pages.plots import as_label, new_figure, save_figure
 from elmo_hf.tagging.evaluation import Evaluation
 from elmo_hf.tagging.figures import fractions
 
@@ -117,7 +117,7 @@ def draw_learning(path: Path, history: list[dict]) -> None:
     left.set(xlabel="epoch", ylabel="loss")
     for name in fractions(history[0]["figures"]):
         scores = [100 * entry["figures"][name] for entry in history]
-        right.plot(epochs, scores, marker=".", label=plain(name.replace("_", " ")))
+        right.plot(epochs, scores, marker=".", label=as_label(name.replace("_", " ")))
     right.set(xlabel="epoch", ylabel="% on validation")
     for axes in (left, right):
         axes.legend(frameon=False)
@@ -166,7 +166,7 @@ def draw_confusion(path: Path, truth: list[list[str]], tags: list[list[str]]) ->
     figure, grid = new_figure(size, size)
     axes = grid[0, 0]
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    shown = [plain(name) for name in names]
+    shown = [as_label(name) for name in names]
     axes.set_xticks(range(len(names)), shown, rotation=90)
     axes.set_yticks(range(len(names)), shown)
     for row, right in enumerate(names):
@@ -187,12 +187,12 @@ def draw_tags(path: Path, table: dict[str, dict]) -> None:
     figure, grid = new_figure(8, 0.3 * len(rows) + 1)
     axes = grid[0, 0]
     bars = axes.barh(range(len(rows)), [100 * row[name] for _, row in rows], color=BLUE)
-    axes.set_yticks(range(len(rows)), [plain(tag) for tag, _ in rows])
+    axes.set_yticks(range(len(rows)), [as_label(tag) for tag, _ in rows])
     labels = []
     for _, row in rows:
         counts = [str(value) for value in row.values() if isinstance(value, int)]
         labels.append(f"{100 * row[name]:.1f}   ({', '.join(counts)})")
     axes.bar_label(bars, labels, padding=4)
-    what = plain(name.replace("_", " "))
+    what = as_label(name.replace("_", " "))
     axes.set(xlabel=f"{what} in %, and number of words or spans", xlim=(0, 118))
     save_figure(figure, path)

@@ -8,9 +8,9 @@ from matplotlib import cbook
 
 from elmo_hf.pages import (
     Dot,
+    as_label,
     draw_plane,
     new_figure,
-    plain,
     project_to_plane,
     save_figure,
     section,
@@ -54,9 +54,9 @@ ODD = [r"$\frac$", "$x", "a$b$c", r"\$_{$", "_x", "__nolegend__", "^", "{}", "a\
 def test_a_text_is_shown_as_it_is(text, tmp_path):
     figure, grid = new_figure(4, 3)
     axes = grid[0, 0]
-    axes.plot([1, 2], label=plain(text))
-    axes.set_yticks([0], [plain(text)])
-    axes.set(title=plain(text), xlabel=plain(text))
+    axes.plot([1, 2], label=as_label(text))
+    axes.set_yticks([0], [as_label(text)])
+    axes.set(title=as_label(text), xlabel=as_label(text))
     [shown] = axes.legend().get_texts()
     assert not cbook.is_math_text(shown.get_text())
     # this is what matplotlib draws of a text that is no mathematics
