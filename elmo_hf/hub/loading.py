@@ -181,7 +181,7 @@ def find_unusable(model: nn.Module) -> str | None:
     finite. One pass over the weights, and no copy.
     """
     for key, weight in model.state_dict().items():
-        if weight.numel():
+        if weight.numel() and weight.is_floating_point():
             lowest, highest = weight.aminmax()
             # also false for NaN
             if not (lowest >= -LARGEST_WEIGHT and highest <= LARGEST_WEIGHT):

@@ -48,7 +48,7 @@ def leave_file() -> None:
 
 
 def eat_memory() -> None:
-    b"x" * (200 << 20)
+    b"x" * (600 << 20)
     raise ValueError("The file is damaged.")
 
 

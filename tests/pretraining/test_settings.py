@@ -136,7 +136,7 @@ def test_help_lists_every_option_and_its_default_under_headings():
     for field in dataclasses.fields(PretrainingSettings):
         assert f"--{field.name} " in printed
         default = DEFAULTS.get(field.name)
-        assert default is None or f"(default: {default})" in printed, field.name
+        assert default in (None, False) or f"(default: {default})" in printed, field.name
     assert "{paper,small,tiny}" in printed and "{adamw,bilm}" in printed
     assert "one tokenised sentence per line" in printed
 
