@@ -33,6 +33,48 @@ def test_a_file_that_fails_leaves_the_old_one(tmp_path):
     assert final.read_text() == "old" and os.listdir(tmp_path) == ["out.txt"]
 
 
+def test_a_file_that_appears_meanwhile_is_not_replaced_unasked(tmp_path):
+    final = tmp_path / "out.txt"
+    refused = pytest.raises(OSError, match="exists; pass --overwrite to replace it")
+    with refused, new_file(final, overwrite=False) as building:
+        building.write_text("ours")
+        final.write_text("theirs")
+    assert final.read_text() == "theirs" and os.listdir(tmp_path) == ["out.txt"]
+    with new_file(final) as building:
+        building.write_text("ours")
+    assert final.read_text() == "ours" and os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_what_a_killed_run_left_of_a_file_is_used_again(tmp_path):
+    final = tmp_path / "out.txt"
+    (tmp_path / ".out.txt.part").write_text("half, and longer than what comes")
+    with new_file(final) as building:
+        # somebody else writes the same file at the same time
+        with new_file(final) as other:
+            assert other != building
+            other.write_text("theirs")
+        building.write_text("ours")
+    assert final.read_text() == "ours" and os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_folder_that_appears_meanwhile_is_not_replaced_unasked(tmp_path, monkeypatch):
+    """Not even after the last look at it."""
+    final = tmp_path / "model"
+    refuse, looks = writing.refuse_existing_folder, []
+
+    def appears(path, overwrite) -> None:
+        refuse(path, overwrite)
+        looks.append(path)
+        if len(looks) == 3:
+            final.mkdir()
+            (final / "config.json").write_text("theirs")
+
+    monkeypatch.setattr(writing, "refuse_existing_folder", appears)
+    with pytest.raises(OSError), new_folder(final, overwrite=False) as building:
+        (building / "config.json").write_text("ours")
+    assert (final / "config.json").read_text() == "theirs" and os.listdir(tmp_path) == ["model"]
+
+
 def test_a_folder_appears_at_the_end(tmp_path):
     final = tmp_path / "deep" / "model"
     with new_folder(final, overwrite=False) as building:

@@ -95,6 +95,19 @@ def test_damaged_chunks_are_computed_again(new_cache, suffix, damage, monkeypatc
     assert fill(new_cache()).path.read_bytes() == whole
 
 
+def test_a_whole_cache_of_somebody_else_is_only_read(new_cache, monkeypatch):
+    whole = fill(new_cache()).path
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    opened, memmap = [], feature_cache.np.memmap
+
+    def noted(path, kind, mode, **more):
+        opened.append(mode)
+        return memmap(path, kind, mode, **more)
+
+    monkeypatch.setattr(feature_cache.np, "memmap", noted)
+    assert fill(new_cache()).path == whole and set(opened) == {"r"}
+
+
 def test_changed_weights_and_words_get_another_file(new_cache, tiny_model):
     before = new_cache().path
     assert new_cache().path == before

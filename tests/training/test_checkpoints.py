@@ -14,7 +14,7 @@ from helpers.tiny import tiny_config
 from safetensors import SafetensorError
 
 from elmo_hf import ElmoModel, ElmoTokenizer
-from elmo_hf.system.checksums import write_checksums
+from elmo_hf.system.checksums import find_damage, write_checksums
 from elmo_hf.training import Checkpoints, save_model
 from elmo_hf.training.checkpoints import newest_whole, seal
 from elmo_hf.training.identity import describe_run
@@ -104,6 +104,50 @@ def test_a_model_is_saved_beside_what_is_there(tmp_path):
     assert ElmoTokenizer.from_pretrained(tmp_path).max_characters_per_token == width
     assert (tmp_path / "notes.txt").read_text() == "mine" and not list(tmp_path.glob(".*"))
     assert not (tmp_path / "half").exists()
+
+
+@pytest.mark.parametrize("damage", ["none", "changed", "gone"])
+def test_the_kept_model_is_loaded_only_as_it_was_saved(run, tmp_path, damage):
+    checkpoints, _ = run
+    saved = save_model(ElmoModel(tiny_config()), tmp_path)
+    weights = tmp_path / "model.safetensors"
+    if damage == "none":
+        assert isinstance(checkpoints.load_model(ElmoModel, saved), ElmoModel)
+        return
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.unlink()
+    if damage == "changed":
+        weights.write_bytes(content)
+    with pytest.raises(ValueError, match="is missing, or has changed since the run saved it; pass"):
+        checkpoints.load_model(ElmoModel, saved)
+
+
+def test_too_little_memory_is_no_reason_to_remove_a_checkpoint(run, monkeypatch):
+    checkpoints, _ = run
+    checkpoints.save(1)
+
+    def fail(path: str) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(checkpoints.accelerator, "load_state", fail)
+    with pytest.raises(torch.OutOfMemoryError):
+        checkpoints.resume()
+
+
+@pytest.mark.parametrize("text", ["[1]", '["states.pt"]', "[" * 100_000, '{"states.pt": "1"}'])
+def test_checksums_that_are_none_are_damage(tmp_path, text):
+    (tmp_path / "states.pt").touch()
+    (tmp_path / "checksums.json").write_text(text)
+    assert find_damage(tmp_path) == "checksums.json is missing or damaged"
+
+
+def test_a_link_in_a_checkpoint_is_not_followed(tmp_path):
+    (tmp_path / "states.pt").write_text("state")
+    write_checksums(tmp_path)
+    (tmp_path / "states.pt").unlink()
+    (tmp_path / "states.pt").symlink_to("/dev/zero")
+    assert find_damage(tmp_path) == "states.pt is a link"
 
 
 def test_a_checkpoint_without_checksums_was_not_finished(tmp_path):
