@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import tqdm.std
 
+from elmo_hf.system.memory import hand_back_memory
+
 ROOT = Path(__file__).resolve().parents[2]
 # Memory that any trial may take besides what it holds already; above, it gets a MemoryError.
 CEILING = 3 << 30
@@ -44,6 +46,8 @@ class Memory:
     """Measures how far the memory of this process grows, and bounds it."""
 
     def __init__(self) -> None:
+        # or the next one to use what an earlier trial has freed would not be seen
+        hand_back_memory()
         # resets the high-water mark, which Linux allows
         Path("/proc/self/clear_refs").write_text("5")
         self.before = status("VmRSS")
