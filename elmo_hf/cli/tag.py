@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 from elmo_hf.cli.options import Device, InputArgument, InputOption, Model, one_input
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.system.processes import choose_device
+from elmo_hf.system.untrusted import printable
 from elmo_hf.tagging.conllu import format_sentence
 from elmo_hf.tagging.tagger import ElmoTagger, TaggedSentence
 from elmo_hf.text.lines import STANDARD_INPUT, LineSource, text_source
@@ -68,7 +69,7 @@ def colour_painter(tagger: ElmoTagger) -> Callable[[TaggedSentence], str]:
 
     def paint(sentence: TaggedSentence) -> str:
         pairs = zip(sentence.words, sentence.tags, strict=True)
-        shown = [f"{word}\033[38;5;{colours[tag]}m/{tag}\033[0m" for word, tag in pairs]
+        shown = [f"{printable(word)}\033[38;5;{colours[tag]}m/{tag}\033[0m" for word, tag in pairs]
         return " ".join(shown) + "\n"
 
     return paint

@@ -252,6 +252,12 @@ def test_tag_reads_standard_input_and_paints(elmo_hf, tagger_folder, monkeypatch
     assert printed.count("\n") == 3 and "\033[38;5;" in printed
 
 
+def test_coloured_text_has_no_commands_for_a_terminal(elmo_hf, tagger_folder, tmp_path):
+    (tmp_path / "in.txt").write_text("Dogs \033]0;title\a bark\n")
+    printed, _ = elmo_hf("tag", tmp_path / "in.txt", "--model", tagger_folder, "--format", "colour")
+    assert "\\x1b]0;title\\x07" in printed and "\a" not in printed
+
+
 def test_typed_text_has_no_bar(elmo_hf, tagger_folder, monkeypatch):
     bars = []
     for typed in (True, False):
