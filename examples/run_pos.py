@@ -66,14 +66,14 @@ def main() -> None:
         model = new_tagger(head, labels, splits["train"]).to(accelerator.device)
 
         # 3. Let a frozen biLM read everything once, unless the folder holds another run.
-        check_run(accelerator, model, splits, training, data.task)
+        identity = check_run(accelerator, model, splits, training, data.task)
         reads_once = not (head.finetune_bilm or data.no_feature_cache)
         cache_dir = (data.cache_dir or folder / "features") if reads_once else None
         batches = make_batches(accelerator, model, splits, cache_dir)
 
         # 4. Train. The validation sentences choose the best epoch, whose weights are kept.
         evaluator = Evaluator(accelerator, batches, labels, data.task)
-        progress = train_tagger(accelerator, model, batches["train"], evaluator, training)
+        progress = train_tagger(accelerator, model, batches["train"], evaluator, training, identity)
 
         # 5. Test that epoch on all held-out sentences, and report.
         held_out = [split for split in splits if split != "train"]

@@ -228,7 +228,7 @@ class Pretraining:
                 progress.seconds += time.perf_counter() - started
                 saves = progress.step % every == 0 or ends_epoch
                 if saves:
-                    self.refuse_divergence()
+                    refuse_divergence(self.settings.output_dir, progress.step, model=self.model)
                 if ends_epoch and self.validation is not None:
                     self.validate(self.validation, bar)
                 if saves:
@@ -259,13 +259,9 @@ class Pretraining:
         self.recent.clear()
         speed = progress.step * self.words_per_step / max(progress.seconds, 1e-9)
         bar.set_postfix(sampled_loss=f"{loss:.3f}", words_per_s=f"{speed:.0f}")
-        if not math.isfinite(loss):
-            self.refuse_divergence(loss)
+        refuse_divergence(self.settings.output_dir, progress.step, loss)
         self.accelerator.log({"train_loss_sampled": loss}, step=progress.step)
         progress.history.append({"step": progress.step, "train_loss_sampled": loss})
-
-    def refuse_divergence(self, loss: float = 0.0) -> None:
-        refuse_divergence(self.settings.output_dir, self.progress.step, loss, self.model)
 
     def validate(self, corpus: BlockCorpus, bar: tqdm) -> None:
         """Measures the averaged model, and saves it if it is the best so far."""
@@ -273,7 +269,7 @@ class Pretraining:
         with self.average.applied():
             figures = evaluate(self.accelerator, self.model, corpus, "validation")
             perplexity = figures["validation_perplexity"]
-            self.refuse_divergence(perplexity)
+            refuse_divergence(self.settings.output_dir, progress.step, perplexity)
             is_best = progress.best is None or perplexity < progress.best
             if is_best and self.is_main:
                 progress.best_checksum = save_model(self.model, self.settings.output_dir)

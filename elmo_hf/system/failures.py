@@ -31,7 +31,7 @@ def describe(error: Exception) -> str:
 
 def write_failure(error: Exception, folder: Path) -> str:
     """Why something could not be written there: libraries report a full disk in many ways."""
-    if shutil.disk_usage(folder).free < ROOM:
+    if has_no_room(folder):
         return "the disk is full"
     return getattr(error, "strerror", None) or first_line(error)
 
@@ -39,7 +39,11 @@ def write_failure(error: Exception, folder: Path) -> str:
 def is_full(error: Exception, folder: Path) -> bool:
     """Whether an error comes from a disk or a quota without room."""
     has_code = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-    return has_code or shutil.disk_usage(folder).free < ROOM
+    return has_code or has_no_room(folder)
+
+
+def has_no_room(folder: Path) -> bool:
+    return shutil.disk_usage(folder).free < ROOM
 
 
 def refuse_full_disk(folder: Path, needed: int) -> None:

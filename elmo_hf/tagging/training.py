@@ -1,7 +1,6 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """The training of a tagger: epochs until none is better, resumable at every checkpoint."""
 
-import math
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -91,16 +90,18 @@ def train_tagger(
     batches: Batches,
     evaluator: Evaluator,
     settings: TrainingSettings,
+    identity: dict[str, Any] | None = None,
 ) -> Progress:
     """
     Trains until no epoch is better on the validation text. The best epoch's weights are left in the
-    model and, with the tokenizer, in the output folder.
+    model and, with the tokenizer, in the output folder. `identity` is what `check_run` has found.
     """
     prepared, optimizer = accelerator.prepare(model, make_optimizer(model, settings))
     learner = Learner(accelerator, prepared, optimizer, batches, settings)
     progress = Progress()
-    splits = {split: part.dataset for split, part in evaluator.batches.items()}
-    identity = identify(accelerator, model, splits, settings, evaluator.task)
+    if identity is None:
+        splits = {split: part.dataset for split, part in evaluator.batches.items()}
+        identity = check_run(accelerator, model, splits, settings, evaluator.task)
     checkpoints = Checkpoints(accelerator, settings.output_dir, identity, progress)
     checkpoints.resume(settings.overwrite_output_dir)
     if progress.is_over(settings) and accelerator.is_main_process:
@@ -114,7 +115,7 @@ def train_tagger(
         train_loss = sum(progress.losses) / len(progress.losses)
         refuse_divergence(settings.output_dir, (progress.epoch + 1) * steps, train_loss, model)
         evaluation = evaluator(model, "validation")
-        refuse_divergence(settings.output_dir, (progress.epoch + 1) * steps, evaluation.loss, model)
+        refuse_divergence(settings.output_dir, (progress.epoch + 1) * steps, evaluation.loss)
         progress.end_epoch(train_loss, evaluation)
         logged = {"train_loss": train_loss, **fractions(evaluation.named("validation"))}
         accelerator.log(logged, step=progress.epoch)
@@ -131,14 +132,18 @@ def train_tagger(
     return progress
 
 
-def identify(
+def check_run(
     accelerator: Accelerator,
     model: ElmoForTokenClassification,
     splits: Mapping[str, Dataset],
     settings: TrainingSettings,
-    task: str,
+    task: str = "pos",
 ) -> dict[str, Any]:
-    """What decides the result of a run; the model must be as it was before its training."""
+    """
+    What decides the result of a run, for `train_tagger`; the model must be as it was before its
+    training. Raises an error if the output folder holds another run: called before a biLM has read
+    all sentences, it saves that time.
+    """
     fields = {name: value for name, value in vars(settings).items() if name not in MAY_CHANGE}
     contents = {
         "model to start from": hash_weights(model.elmo, model.word_vectors),
@@ -146,24 +151,11 @@ def identify(
         "validation text": hash_sentences(splits["validation"]),
     }
     fields["task"] = task
-    return describe_run("tagger", model, fields, contents, accelerator.num_processes)
-
-
-def check_run(
-    accelerator: Accelerator,
-    model: ElmoForTokenClassification,
-    splits: Mapping[str, Dataset],
-    settings: TrainingSettings,
-    task: str = "pos",
-) -> None:
-    """
-    Raises an error if the output folder holds another run. `train_tagger` does so as well; this is
-    for the time before a biLM has read all sentences.
-    """
-    identity = identify(accelerator, model, splits, settings, task)
+    identity = describe_run("tagger", model, fields, contents, accelerator.num_processes)
     known = read_identity(settings.output_dir)
     if known is not None and not settings.overwrite_output_dir:
         refuse_other_run(settings.output_dir, known, identity)
+    return identity
 
 
 def train_epoch(learner: Learner, progress: Progress, checkpoints: Checkpoints) -> int:
@@ -192,8 +184,7 @@ def train_epoch(learner: Learner, progress: Progress, checkpoints: Checkpoints) 
             bar.update()
             bar.set_postfix(loss=f"{loss:.4f}")
             done_steps = progress.epoch * len(steps) + progress.step
-            if not math.isfinite(loss):
-                refuse_divergence(settings.output_dir, done_steps, loss, learner.model)
+            refuse_divergence(settings.output_dir, done_steps, loss)
             if settings.checkpointing_steps and progress.step % settings.checkpointing_steps == 0:
                 refuse_divergence(settings.output_dir, done_steps, loss, learner.model)
                 checkpoints.save(done_steps)

@@ -10,14 +10,16 @@ from elmo_hf.hub.loading import find_unusable
 from elmo_hf.training.checkpoints import finished_checkpoints
 
 
-def refuse_divergence(folder: Path, step: int, loss: float, model: torch.nn.Module) -> None:
+def refuse_divergence(
+    folder: Path, step: int, loss: float = 0.0, model: torch.nn.Module | None = None
+) -> None:
     """
     Raises an error if a loss is not finite, or a weight of the model no usable number. To be called
-    where all processes have the same loss, and before anything is saved.
+    where all processes have the same loss, and with the model before it is saved.
     """
     if not math.isfinite(loss):
         what = f"The loss is {loss}"
-    elif find_unusable(model) is not None:
+    elif model is not None and find_unusable(model) is not None:
         what = "The model's weights are NaN, infinite or huge"
     else:
         return

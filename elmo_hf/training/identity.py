@@ -19,6 +19,7 @@ from elmo_hf._version import __version__
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.embedding.fingerprint import add_weights
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
+from elmo_hf.system.untrusted import read_json
 from elmo_hf.system.writing import write_text
 
 NAME = "run.json"
@@ -79,13 +80,13 @@ def write_identity(folder: Path, identity: dict[str, Any]) -> None:
 def read_identity(folder: Path) -> dict[str, Any] | None:
     """None if there is none, or if it is damaged."""
     try:
-        identity = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        identity = read_json(folder / NAME)
         parts = {name: identity[name] for name in ("settings", "model", "contents", "versions")}
         if not all(isinstance(part, dict) for part in parts.values()):
             return None
         labels = [str(label) for label in identity["labels"]]
         return {"kind": str(identity["kind"]), "labels": labels, **parts}
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 

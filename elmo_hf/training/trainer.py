@@ -84,7 +84,7 @@ class RunCallback(TrainerCallback):
 
     def on_save(self, args: TrainingArguments, state: Any, control: Any, **more: Any) -> None:
         folder, step = Path(str(args.output_dir)), state.global_step
-        refuse_divergence(folder, step, 0.0, more["model"])
+        refuse_divergence(folder, step, model=more["model"])
         # each process writes the state of its own random generators
         self.processes.wait_for_all()
         if self.processes.is_first:
@@ -130,8 +130,8 @@ def trainer_errors(trainer: Trainer) -> Iterator[None]:
         yield
     # a checkpoint whose checksums are right, so that it was made like this
     except pickle.UnpicklingError as error:
-        newest = [*finished_checkpoints(folder), folder][-2:][0]
-        raise ValueError(cannot_load(newest, error)) from error
+        finished = finished_checkpoints(folder)
+        raise ValueError(cannot_load(finished[-1] if finished else folder, error)) from error
     # a full disk is an OSError to Python, a RuntimeError to torch
     except (OSError, RuntimeError, SafetensorError) as error:
         if not is_full(error, folder):

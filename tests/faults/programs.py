@@ -9,17 +9,10 @@ from typing import Any
 from faults.inputs_texts import SENTENCES, write_model, write_tagged
 from faults.inputs_weights import write_published
 from faults.kind import Command, digest
+from helpers.tiny import PRETRAINING_SHAPE
 from safetensors import safe_open
 
-SHAPE = {
-    "char_embedding_size": 4,
-    "char_filters": [[1, 4], [2, 8]],
-    "num_highway_layers": 1,
-    "max_characters_per_token": 20,
-    "cell_size": 16,
-    "projection_size": 8,
-    "num_negative_samples": 4,
-}
+SHAPE = PRETRAINING_SHAPE | {"num_negative_samples": 4}
 
 
 class Convert(Command):

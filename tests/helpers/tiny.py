@@ -12,6 +12,15 @@ from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.weights_file import write_weights
 
 WIDTH = 16
+# what a pretraining script is given with --config_overrides
+PRETRAINING_SHAPE: dict[str, Any] = {
+    "char_embedding_size": 4,
+    "char_filters": [[1, 4], [2, 8]],
+    "num_highway_layers": 1,
+    "max_characters_per_token": 20,
+    "cell_size": 16,
+    "projection_size": 8,
+}
 
 
 def tiny_config(**overrides) -> ElmoConfig:

@@ -14,6 +14,7 @@ from helpers.launch import (
     run,
     run_killed,
 )
+from helpers.tiny import PRETRAINING_SHAPE
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoState
 from elmo_hf.conversion.export_hf_to_allennlp import export
@@ -24,16 +25,7 @@ from elmo_hf.pretraining.weight_average import WeightAverage
 pytestmark = pytest.mark.program
 
 SCRIPT = "run_pretrain.py"
-SHAPE = {
-    "char_embedding_size": 4,
-    "char_filters": [[1, 4], [2, 8]],
-    "num_highway_layers": 1,
-    "max_characters_per_token": 20,
-    "cell_size": 16,
-    "projection_size": 8,
-    "num_negative_samples": 10,
-    "hidden_dropout": 0.1,
-}
+SHAPE = PRETRAINING_SHAPE | {"num_negative_samples": 10, "hidden_dropout": 0.1}
 NOUNS, VERBS = ["dog", "cat", "child", "bird", "teacher"], ["sees", "hears", "likes", "follows"]
 
 
