@@ -16,6 +16,7 @@ EXTRAS = {
     "pyarrow": "train",
     "sacremoses": "moses",
     "seqeval": "ner",
+    "spacy": "spacy",
 }
 
 

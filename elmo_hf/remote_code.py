@@ -28,6 +28,7 @@ PUBLISHED_FILES = (
     "character_tables.py",
     "characters.py",
     "configuration_elmo.py",
+    "english_splitting.py",
     "extras.py",
     "initial_weights.py",
     "language_model_elmo.py",
@@ -48,9 +49,9 @@ PUBLISHED_FILES = (
     "remote_code.py",
     "softmax_elmo.py",
     "text_lines.py",
+    "text_splitting.py",
     "tokenization_elmo.py",
     "word_encoding.py",
-    "word_splitting.py",
     "word_vocabulary.py",
 )
 

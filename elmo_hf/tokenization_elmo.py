@@ -13,7 +13,7 @@ What is unusual for a Hugging Face tokenizer:
   change them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -43,8 +43,8 @@ from .characters import (
     encode_word,
 )
 from .remote_code import PushesCode
+from .text_splitting import WHITESPACE, SplitFunction, SplitSentence, find_splitter
 from .word_encoding import SentenceEncoding, Span, pad_list
-from .word_splitting import SPLITTERS, split_words
 
 BOUNDARIES = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
 
@@ -99,9 +99,13 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         boundary_words (`bool`, *optional*, defaults to `True`):
             Whether the words `<S>` and `</S>` become the boundary rows that the biLM was trained
             with. If `False`, they are spelled like any other word.
-        word_splitter (`str`, *optional*, defaults to `"whitespace"`):
-            How a string becomes words: `"whitespace"`, or `"moses"`, which requires
-            `pip install 'elmo_hf[moses]'`.
+        word_splitter (`str` or a function, *optional*, defaults to `"whitespace"`):
+            How a string becomes words. `"whitespace"`: between blanks. `"english"`: as in Universal
+            Dependencies. `"moses"`: as in the training text of the published English models
+            (`pip install 'elmo_hf[moses]'`). `"characters"`: one word per character.
+            `"spacy:LANG"`: by spaCy's rules for a language (`pip install 'elmo_hf[spacy]'`). A
+            function takes a text and returns its words, or its sentences of words; it cannot be
+            saved.
         language (`str`, *optional*, defaults to `"en"`):
             The language whose rules the Moses splitter follows.
     """
@@ -110,7 +114,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         self,
         max_characters_per_token: int = DEFAULT_WIDTH,
         boundary_words: bool = True,
-        word_splitter: str = "whitespace",
+        word_splitter: str | SplitFunction = WHITESPACE,
         language: str = "en",
         bos_token: str = "<S>",
         eos_token: str = "</S>",
@@ -121,12 +125,9 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             raise ValueError(
                 f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3."
             )
-        if word_splitter not in SPLITTERS:
-            choices = " or ".join(map(repr, SPLITTERS))
-            raise ValueError(f"`word_splitter` is {word_splitter!r}; choose {choices}.")
+        find_splitter(word_splitter)
         self.max_characters_per_token = max_characters_per_token
         self.boundary_words = boundary_words
-        self.word_splitter = word_splitter
         self.language = language
         super().__init__(
             max_characters_per_token=max_characters_per_token,
@@ -138,6 +139,8 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             pad_token=pad_token,
             **kwargs,
         )
+        # only now: the parent class takes a function for one of its own methods
+        self.word_splitter = word_splitter
 
     @property
     def is_fast(self) -> bool:
@@ -175,7 +178,21 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         return self._decode(ids, skip_special_tokens=skip_special_tokens, **kwargs)
 
     def tokenize(self, text: str, **kwargs) -> list[str]:  # type: ignore[override]
-        return split_words([text], self.word_splitter, self.language)[0][0]
+        return [word for sentence in self.split(text) for word in sentence.words]
+
+    def split(self, text: str) -> Iterable[SplitSentence]:
+        """The sentences of a text, with the span of each word, as `word_splitter` finds them."""
+        return find_splitter(self.word_splitter, self.language)(text)
+
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(self.word_splitter, str):
+            raise ValueError(
+                "`word_splitter` is a function, which cannot be saved; set it to a name first, as "
+                f"in tokenizer.word_splitter = {WHITESPACE!r}."
+            )
+        # it may have been set since
+        self.init_kwargs["word_splitter"] = self.word_splitter
+        return super().save_pretrained(*args, **kwargs)
 
     def _row(self, word: str) -> list[int]:
         if self.boundary_words and word in BOUNDARIES:
@@ -238,7 +255,10 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
                     else "give a string"
                 )
                 raise ValueError(f"Sentence {number} of the batch is {sentence!r}; {remedy}.")
-        return *split_words(cast(list[str], texts), self.word_splitter, self.language), batched
+        split = [list(self.split(sentence)) for sentence in cast(list[str], texts)]
+        words = [[word for sentence in some for word in sentence.words] for some in split]
+        spans = [[span for sentence in some for span in sentence.spans] for some in split]
+        return words, spans, batched
 
     def _windows(self, length: int, limit: int | None, stride: int, overflow: bool) -> list[Span]:
         """What is kept of a sentence: one window, or with `overflow` as many as cover it."""

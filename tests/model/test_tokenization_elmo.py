@@ -20,6 +20,7 @@ from transformers import (
 
 from elmo_hf import ElmoConfig, ElmoTokenizer
 from elmo_hf.characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row, encode_word
+from elmo_hf.text_splitting import moses_tokenizer
 
 NOTHING = [0] * 50
 TEXT = "Dogs  bark ."
@@ -460,18 +461,17 @@ class TestMoses:
         assert ElmoTokenizer(word_splitter="moses", language="fr").tokenize(text) == ["l'", "amour"]
 
     @settings(deadline=None)
-    @given(text=st.text(st.sampled_from("aA1 .,'\"-…$%&<>\t\x00\x1f\xa0é語\ud800")))
+    @given(text=st.text(st.sampled_from("aA1 .,'\"-…$%&<>\t\x00\x1f\xa0é語")))
     def test_spans_hold_the_words(self, text):
         batch = ElmoTokenizer(word_splitter="moses")(text, return_offsets_mapping=True)
         spans = batch["offset_mapping"]
-        stretches = [text[start:end] for start, end in spans]
-        assert ["".join(c for c in stretch if c >= " ") for stretch in stretches] == batch.tokens()
+        assert [text[start:end] for start, end in spans] == batch.tokens()
         assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
 
     def test_a_word_that_is_not_in_the_text(self):
         # sacremoses hides dots behind this marker and cannot tell its own from ours
         with pytest.raises(
-            ValueError, match=r"Moses made the word '\.\.', which is not in 'DOTDOTMULTI'"
+            ValueError, match=r"made the word '\.\.', which is not in 'DOTDOTMULTI'"
         ):
             ElmoTokenizer(word_splitter="moses")("DOTDOTMULTI")
 
@@ -479,6 +479,7 @@ class TestMoses:
         assert split(ElmoTokenizer(word_splitter="moses"), ["it's"]).tokens() == ["it's"]
 
     def test_without_sacremoses(self, monkeypatch):
+        moses_tokenizer.cache_clear()
         monkeypatch.setitem(sys.modules, "sacremoses", None)
         with pytest.raises(ImportError, match=r"pip install .elmo_hf\[moses\]"):
             ElmoTokenizer(word_splitter="moses")("a")

@@ -71,7 +71,8 @@ LIBRARIES = {
     ),
     "evaluate": ("elmo_hf/tagging/*",),
     "matplotlib": ("elmo_hf/pages/*",),
-    "sacremoses": ("elmo_hf/word_splitting.py",),
+    "sacremoses": ("elmo_hf/text_splitting.py",),
+    "spacy": ("elmo_hf/text_splitting.py",),
     "seqeval": ("elmo_hf/tagging/metrics/*",),
     "typer": (
         "elmo_hf/cli/*",
