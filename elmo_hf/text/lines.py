@@ -1,6 +1,8 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""Lines of files or of standard input, split into words."""
+"""Lines of files or of standard input: as they are, or as tokenised sentences."""
 
+import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +19,7 @@ ON_ERROR = ("stop", "skip")
 
 
 class Line(NamedTuple):
-    """One line of a text and its words."""
+    """One sentence of a text and its words."""
 
     # counted from 0, through all files of a source
     number: int
@@ -25,6 +27,8 @@ class Line(NamedTuple):
     words: list[str]
     # its share of the source's total
     size: int
+    # the name of its record, in formats that have names
+    key: str | None = None
 
 
 class LineSource(NamedTuple):
@@ -38,11 +42,40 @@ class LineSource(NamedTuple):
     unit: str
 
 
+class RawLine(NamedTuple):
+    """One line of a text as it is, with its end."""
+
+    number: int
+    text: str
+    size: int
+    # where it is, to begin an error message: the file, and the number from 1
+    place: str
+
+
+class RawSource(NamedTuple):
+    """Like `LineSource`, of lines as they are."""
+
+    name: str
+    lines: Iterator[RawLine]
+    total: int | None
+    # whether more lines may come at any time, from a pipe or a terminal
+    is_stream: bool
+
+
 class BadLineError(ValueError):
     """A line is not readable text."""
 
 
 def text_source(pattern: str, on_error: str = "stop", shared: bool = False) -> LineSource:
+    """The lines of `raw_source` as tokenised sentences, whose words have blanks between them."""
+    source = raw_source(pattern, on_error, shared)
+    lines = (
+        Line(line.number, line.text.strip(), line.text.split(), line.size) for line in source.lines
+    )
+    return LineSource(source.name, lines, source.total, "B")
+
+
+def raw_source(pattern: str, on_error: str = "stop", shared: bool = False) -> RawSource:
     """
     The lines of a file, of all files of a glob in the order of their names, or, for "-", of
     standard input.
@@ -52,38 +85,50 @@ def text_source(pattern: str, on_error: str = "stop", shared: bool = False) -> L
     """
     check_on_error(on_error)
     files = [] if pattern == STANDARD_INPUT else find_files(pattern)
-    if shared and not (files and all(file.is_file() for file in files)):
+    is_stream = not (files and all(file.is_file() for file in files))
+    if shared and is_stream:
         raise ValueError("Several processes cannot share standard input or a pipe; name a file.")
     if pattern == STANDARD_INPUT:
-        return LineSource("standard input", standard_input(on_error), None, "B")
+        return RawSource("standard input", standard_input(on_error), None, is_open_ended())
     # a pipe has no size
-    return LineSource(pattern, file_lines(files, on_error), size_of(files) or None, "B")
+    return RawSource(pattern, file_lines(files, on_error), size_of(files) or None, is_stream)
 
 
-def file_lines(files: Sequence[Path], on_error: str) -> Iterator[Line]:
+def file_lines(files: Sequence[Path], on_error: str) -> Iterator[RawLine]:
     """The lines of some files, numbered from the first file to the last."""
     count = 0
     for path in files:
-        for line in split_lines(raw_lines(path), str(path), on_error):
+        for line in decode_lines(raw_lines(path), str(path), on_error):
             yield line._replace(number=count)
             count += 1
 
 
-def standard_input(on_error: str) -> Iterator[Line]:
+def standard_input(on_error: str) -> Iterator[RawLine]:
     if sys.stdin is None:
         raise ValueError("There is no standard input; name a file with --input.")
     lines = ((raw, len(raw)) for raw in bounded_lines(sys.stdin.buffer))
-    return split_lines(lines, "standard input", on_error)
+    return decode_lines(lines, "standard input", on_error)
 
 
-def split_lines(source: Iterable[tuple[bytes, int]], name: str, on_error: str) -> Iterator[Line]:
+def is_open_ended() -> bool:
+    """Whether standard input is a terminal or a pipe, rather than a file."""
+    try:
+        return not stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
+    # Python code may put any object in its place
+    except (OSError, ValueError):
+        return True
+
+
+def decode_lines(
+    source: Iterable[tuple[bytes, int]], name: str, on_error: str
+) -> Iterator[RawLine]:
     for number, (raw, size) in enumerate(source):
         text = ""
         try:
-            text = decode_line(raw, name, number + 1).strip()
+            text = decode_line(raw, name, number + 1)
         except ValueError as error:
             stop_or_skip(BadLineError(str(error)), on_error)
-        yield Line(number, text, text.split(), size)
+        yield RawLine(number, text, size, f"{name!r}, line {number + 1}")
 
 
 def stop_or_skip(error: BadLineError | MemoryError, on_error: str) -> None:
