@@ -71,12 +71,13 @@ EMOTICON = (
     r"[:;=][-~^o']?[)(\]\[DPpOo|/\\*3]+|>:[()]|[xX][D)]+|<3+|[(]-?[:;=]"
     r"|\^[_.-]?\^|[oO]_[oO]|T_T|>_<"
 )
-# Alternatives are tried from the first to the last. Control characters and characters without width
-# separate words like blanks. Repetitions that may fail after a long way are bounded, so that a text
-# without blanks takes no longer than any other.
+# Control characters and characters without width separate words like blanks.
+BLANK = r"[\s\p{Cc}\u200b\u2060\ufeff]"
+# Alternatives are tried from the first to the last. Repetitions that may fail after a long way are
+# bounded, so that a text without blanks takes no longer than any other.
 WORD = regex.compile(
     rf"""
-      (?P<blank>[\s\p{{Cc}}\u200b\u2060\ufeff]+)
+      (?P<blank>{BLANK}+)
     | (?<!\S)\p{{L}}+(?!\S)
     # addresses
     | (?:https?|ftp|file)://{TAIL} | www\.{TAIL}
@@ -112,6 +113,7 @@ WORD = regex.compile(
     """,
     regex.VERBOSE | regex.DOTALL,
 )
+BLANKS = regex.compile(f"{BLANK}*")
 CONTRACTION = regex.compile(
     rf".+?(n[{APOSTROPHES}]t|[{APOSTROPHES}](?:{CLITICS}))", regex.IGNORECASE
 )
@@ -129,6 +131,11 @@ NOT_A_START = frozenset([",", ";", ":", "...", "/", "&", ")"])
 OPENING = regex.compile(r"""["“‘'(\[{<*`\s]*""")
 # what a numbered list has before its periods
 LIST_NUMBER = regex.compile(r"\d{1,3}|\p{L}|[ivxIVX]{1,4}")
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text has no words."""
+    return BLANKS.fullmatch(text) is not None
 
 
 class EnglishWord(NamedTuple):

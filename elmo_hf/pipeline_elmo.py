@@ -4,12 +4,41 @@
 from typing import Any
 
 import numpy as np
+import torch
 from transformers import TokenClassificationPipeline
 from transformers.pipelines.token_classification import AggregationStrategy
 
 
 class ElmoTokenClassificationPipeline(TokenClassificationPipeline):
-    """transformers' own looks up a token's name by its id; here a word is a row of ids."""
+    """
+    transformers' own reads a text as one sequence; here the model reads its sentences one by one,
+    as the tokenizer splits them. And it looks up a token's name by its id; here a word is a row of
+    ids.
+    """
+
+    def preprocess(self, sentence, offset_mapping=None, **preprocess_params):
+        is_text = isinstance(sentence, str) and not preprocess_params["is_split_into_words"]
+        # with a stride or offsets the text is to be read in other pieces
+        is_whole = offset_mapping is None and "tokenizer_params" not in preprocess_params
+        parts = list(self.tokenizer.split(sentence)) if is_text and is_whole else []
+        if not parts:
+            yield from super().preprocess(sentence, offset_mapping, **preprocess_params)
+        for number, part in enumerate(parts, start=1):
+            inputs = self.tokenizer(
+                part.words,
+                is_split_into_words=True,
+                return_tensors="pt",
+                truncation=self.tokenizer.model_max_length > 0,
+                return_special_tokens_mask=True,
+            )
+            # like the other inputs, as a batch of one
+            spans = torch.tensor([part.spans[: inputs["input_ids"].shape[1]]])
+            yield {
+                **inputs,
+                "offset_mapping": spans,
+                "sentence": sentence if number == 1 else None,
+                "is_last": number == len(parts),
+            }
 
     def gather_pre_entities(
         self, sentence, input_ids, scores, offset_mapping, special_tokens_mask, strategy, **kwargs

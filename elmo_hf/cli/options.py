@@ -15,6 +15,22 @@ Device = Annotated[
         help="Where the model runs, as in cpu or cuda:1; by default on a GPU if there is one.",
     ),
 ]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        min=1,
+        help="The most sentences that the model reads at once; by default 256.",
+    ),
+]
+Paragraphs = Annotated[
+    str,
+    typer.Option(
+        "--paragraphs",
+        help="line: every line is a paragraph of its own. blank: lines are joined up to the next "
+        "blank line, for text with hard line breaks.",
+    ),
+]
 
 # A text may be given in two ways; `one_input` and `all_inputs` join them.
 TEXT_HELP = (
@@ -26,6 +42,11 @@ InputArgument = Annotated[
 ]
 InputOption = Annotated[
     str | None, typer.Option("--input", metavar="INPUT", help="The same as the argument INPUT.")
+]
+RAW_HELP = "Text: a file, which may be .gz, or a glob in quotes"
+RawInputArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="INPUT", help=f"{RAW_HELP}; by default, or for -, standard input."),
 ]
 InputArguments = Annotated[
     list[str] | None,

@@ -2,7 +2,10 @@
 """CoNLL-U, the format of Universal Dependencies: one word per line, ten columns between tabs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from elmo_hf.tagging.spaces import escape_spaces
+from elmo_hf.text.paragraphs import TextSentence
 
 COLUMNS = ["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
 WORD, TAG = "form", "upos"
@@ -32,14 +35,56 @@ def format_sentence(
     and line ends, which JSON and parquet can have inside words and tags, become spaces.
     """
     notes = notes or ["_"] * len(words)
-    rows = zip(words, tags, notes, strict=True)
-    lines = [
-        "\t".join([str(number), cell(word), "_", cell(tag), *["_"] * 5, cell(note)]) + "\n"
-        for number, (word, tag, note) in enumerate(rows, start=1)
-    ]
+    rows = enumerate(zip(words, tags, notes, strict=True), start=1)
+    return "".join(format_row(str(number), *row) for number, row in rows) + "\n"
+
+
+def format_row(number: str, word: str, tag: str = "_", note: str = "_") -> str:
+    return "\t".join([number, cell(word), "_", cell(tag), *["_"] * 5, cell(note)]) + "\n"
+
+
+def format_text_sentence(sentence: TextSentence, tags: Sequence[str], number: int) -> str:
+    """
+    A sentence of raw text with its tags as UPOS, from which the text can be rebuilt: the last
+    column says where words have no blank, or not a single one, between them. Words that are written
+    together, as in "don't", are one multiword token.
+    """
+    words, after = sentence.split.words, sentence.after
+    lines = ["# newpar\n"] if sentence.is_first else []
+    lines.append(f"# sent_id = {number}\n")
+    blanks = (" " if spaces else "" for spaces in [*after[:-1], ""])
+    lines.append(f"# text = {''.join(map(str.__add__, words, blanks))}\n")
+    for first, last in find_tokens(len(words), sentence.split.attached):
+        note = describe_spaces(after[last], "" if first else sentence.before)
+        if first == last:
+            lines.append(format_row(str(first + 1), words[first], tags[first], note))
+            continue
+        together = "".join(words[first : last + 1])
+        lines.append(format_row(f"{first + 1}-{last + 1}", together, note=note))
+        lines += [
+            format_row(str(place + 1), words[place], tags[place])
+            for place in range(first, last + 1)
+        ]
     return "".join(lines) + "\n"
+
+
+def find_tokens(count: int, attached: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last word of each token: a word, and those attached to it."""
+    starts = [place for place in range(count) if place not in attached]
+    for start, following in zip(starts, [*starts[1:], count], strict=True):
+        yield start, following - 1
+
+
+def describe_spaces(after: str, before: str) -> str:
+    """The blanks around a token in the last column, as UDPipe writes them."""
+    notes = [f"SpacesBefore={escape_spaces(before)}"] if before else []
+    if not after:
+        notes.append("SpaceAfter=No")
+    elif after != " ":
+        notes.append(f"SpacesAfter={escape_spaces(after)}")
+    return "|".join(notes) or "_"
 
 
 def cell(text: str) -> str:
     """A text that can stand between two tabs; `_` stands for nothing."""
-    return BREAKS.sub(" ", text).strip() or "_"
+    return BREAKS.sub(" ", text).strip(" ") or "_"

@@ -1,20 +1,24 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Tags for running text: sentences in, sentences out, in their order and in bounded memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, cast
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 
 from elmo_hf.hub.bundled import BUNDLED, find_tagger
 from elmo_hf.hub.loading import load_model, load_tokenizer, refuse_other_classes
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
-from elmo_hf.text.batching import map_by_length
+from elmo_hf.text.batching import SENTENCES_AT_ONCE, map_by_length
+from elmo_hf.text_splitting import SplitFunction, SplitSentence, find_splitter
+from elmo_hf.word_encoding import Span
 
 # Sentences that are sorted by length together.
 WINDOW = 1024
 # Words, padding included, that the model reads at once.
 WORDS_AT_ONCE = 4096
+Item = TypeVar("Item")
 
 
 class TaggedSentence(NamedTuple):
@@ -24,13 +28,32 @@ class TaggedSentence(NamedTuple):
     tags: list[str]
     # the model's probability of each of these tags
     scores: list[float]
+    # where the words are in the text that the sentence was split from
+    spans: list[Span] | None = None
 
 
 class ElmoTagger:
-    """A token classifier and its tokenizer, ready to tag."""
+    """
+    A token classifier and its tokenizer, ready to tag.
 
-    def __init__(self, model: str = BUNDLED, device: str | torch.device | None = None):
-        """`model` is `bundled`, a folder or a Hub name; by default it runs on the CPU."""
+        tagger = ElmoTagger("my-tagger")
+        tagger("It's late. Go home!")       # [TaggedSentence, TaggedSentence]
+        tagger.tag([["Go", "home", "!"]])   # words that are split already, any number of sentences
+    """
+
+    def __init__(
+        self,
+        model: str = BUNDLED,
+        device: str | torch.device | None = None,
+        split: str | SplitFunction | None = None,
+        batch_size: int | None = None,
+    ):
+        """
+        `model` is `bundled`, a folder or a Hub name; by default it runs on the CPU. `split` is how
+        raw text becomes words: the name of a splitter or a function, as for `ElmoTokenizer`; by
+        default, the splitter that was saved with the model. `batch_size` is the most sentences that
+        the model reads at once.
+        """
         folder = find_tagger(model)
         refuse_other_classes(
             folder,
@@ -42,11 +65,40 @@ class ElmoTagger:
             loaded.to(device)  # type: ignore[arg-type]
         self.model = loaded.prepare_for_inference()
         self.tokenizer = load_tokenizer(folder, loaded.config)
+        if split is not None:
+            find_splitter(split)
+            self.tokenizer.word_splitter = split
         self.labels = cast(dict[int, str], loaded.config.id2label)
+        self.batch_size = SENTENCES_AT_ONCE if batch_size is None else batch_size
+
+    def __call__(self, text: str) -> list[TaggedSentence]:
+        """Splits a text into sentences and words, and tags them."""
+        if not isinstance(text, str):
+            raise ValueError(f"A text is a string, not {text!r:.50}; pass words to `tag`.")
+        tagged = self.tag_split(self.split(text), key=lambda sentence: sentence)
+        return [result._replace(spans=sentence.spans) for sentence, result in tagged]
+
+    def split(self, text: str) -> Iterable[SplitSentence]:
+        """The sentences of a text, as the tagger's splitter finds them."""
+        return self.tokenizer.split(text)
 
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedSentence]:
         """Tags sentences of split words, however many they are."""
-        return map_by_length(self._tag_batch, sentences, WINDOW, WORDS_AT_ONCE)
+        return map_by_length(self._tag_batch, sentences, WINDOW, WORDS_AT_ONCE, self.batch_size)
+
+    def tag_split(
+        self, items: Iterable[Item], key: Callable[[Item], SplitSentence]
+    ) -> Iterator[tuple[Item, TaggedSentence]]:
+        """Tags split sentences, or what has them inside; returns each beside its tags."""
+        waiting: deque[Item] = deque()
+
+        def words() -> Iterator[list[str]]:
+            for item in items:
+                waiting.append(item)
+                yield key(item).words
+
+        for tagged in self.tag(words()):
+            yield waiting.popleft(), tagged
 
     def _tag_batch(self, sentences: list[Sequence[str]]) -> list[TaggedSentence]:
         filled = [list(words) for words in sentences if words]

@@ -52,21 +52,23 @@ def map_by_length(
     sentences: Iterable[Sequence[str]],
     window: int,
     budget: int,
+    most: int = SENTENCES_AT_ONCE,
 ) -> Iterator[Result]:
     """
-    The results of `work` on batches of sentences, one by one in the order of the sentences. Only
-    the sentences of one window are batched by length together, so memory stays bounded for any
-    number of sentences.
+    The results of `work` on batches of at most `most` sentences, one by one in the order of the
+    sentences. Only the sentences of one window are batched by length together, so memory stays
+    bounded for any number of sentences.
     """
-    if window < 1:
-        raise ValueError(f"`window` is {window} but must be at least 1.")
+    for name, value in (("window", window), ("batch_size", most)):
+        if value < 1:
+            raise ValueError(f"`{name}` is {value} but must be at least 1.")
     rest = iter(sentences)
     while some := list(islice(rest, window)):
         check_sentences(some)
         done: dict[int, Result] = {}
         for batch in batches_by_length([len(words) for words in some], budget):
-            for start in range(0, len(batch), SENTENCES_AT_ONCE):
-                numbers = batch[start : start + SENTENCES_AT_ONCE]
+            for start in range(0, len(batch), most):
+                numbers = batch[start : start + most]
                 results = work([some[number] for number in numbers])
                 done.update(zip(numbers, results, strict=True))
         yield from (done[number] for number in range(len(some)))

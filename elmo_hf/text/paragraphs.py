@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from elmo_hf.english_splitting import is_blank
 from elmo_hf.text.lines import BadLineError, Line, LineSource, RawLine, RawSource
 from elmo_hf.text_lines import LONGEST_LINE
 from elmo_hf.text_splitting import SplitSentence
@@ -47,14 +48,14 @@ def join_lines(source: RawSource, kind: str = "line") -> Iterator[Paragraph]:
     is_filled = is_over = False
     start = 0
     for line in source.lines:
-        is_blank = not line.text.strip()
-        if is_over and not is_blank:
+        blank = is_blank(line.text)
+        if is_over and not blank:
             yield (paragraph := join(lines, start))
             start += len(paragraph.text)
             lines, is_filled = [], False
         lines.append(line)
-        is_filled = is_filled or not is_blank
-        is_over = is_filled and (kind == "line" or is_blank)
+        is_filled = is_filled or not blank
+        is_over = is_filled and (kind == "line" or blank)
         if is_over and source.is_stream:
             yield (paragraph := join(lines, start))
             start += len(paragraph.text)

@@ -237,7 +237,10 @@ def test_tag_prints_conllu_in_order(elmo_hf, tagger_folder, tmp_path, monkeypatc
     printed, _ = elmo_hf("tag", "--model", tagger_folder, tmp_path / "text")
     text = ["--input", tmp_path / "text", "--device", "cpu"]
     assert elmo_hf("tag", "--model", tagger_folder, *text)[0] == printed
-    sentences = [block.splitlines() for block in printed.strip().split("\n\n")]
+    sentences = [
+        [line for line in block.splitlines() if not line.startswith("#")]
+        for block in printed.strip().split("\n\n")
+    ]
     words = [[line.split("\t")[1] for line in block] for block in sentences]
     assert words == [line.split() for line in TEXT.splitlines() if line]
     assert all(len(line.split("\t")) == 10 for block in sentences for line in block)
@@ -297,7 +300,7 @@ def test_tag_needs_a_tagger(elmo_hf, tmp_path):
     _, complained = elmo_hf("tag", "--model", tmp_path / "bilm", code=1)
     assert "holds an ElmoModel, not a tagger; train one with" in complained
     _, complained = elmo_hf("tag", "--model", tmp_path / "bilm", "--format", "xml", code=1)
-    assert "must be conllu or colour" in complained
+    assert "must be one of conllu, tsv, jsonl, colour" in complained
 
 
 def test_embed_takes_its_text_in_three_ways(elmo_hf, tagger_folder, tmp_path, monkeypatch):

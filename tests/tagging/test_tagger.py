@@ -42,7 +42,8 @@ def test_tags_are_those_that_the_model_decodes(folder, device):
     tagger = ElmoTagger(str(folder), device)
     tagged = list(tagger.tag(sentences))
     assert [sentence.words for sentence in tagged] == sentences
-    for words, tags, scores in tagged:
+    for words, tags, scores, spans in tagged:
+        assert spans is None
         if words:
             batch = tagger.tokenizer([words], is_split_into_words=True, return_tensors="pt")
             with torch.inference_mode():
