@@ -24,7 +24,7 @@ demo: .venv/.installed  ## embed two sentences, convert weights both ways, train
 		--output_dir $(DEMO)/tagger-on-an-untrained-biLM --overwrite_output_dir
 	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/elmo --output_dir $(DEMO)/tagger \
 		--overwrite_output_dir
-	echo "Will you book the book ?" | $(BIN)/elmo-hf tag --model $(DEMO)/tagger
+	echo "Will you book the book? Don't!" | $(BIN)/elmo-hf tag --model $(DEMO)/tagger
 	$(BIN)/python examples/tagging_table.py $(DEMO)/tagger-on-an-untrained-biLM $(DEMO)/tagger
 	@echo "Open $(DEMO)/tagger/report.html"
 

@@ -14,8 +14,8 @@ from elmo_hf import ElmoModel, ElmoTokenizer
 from elmo_hf.hub import BUNDLED, find_model
 
 SENTENCES = [
-    "They sat on the green bank of the river .",
-    "She took the money to the bank on Monday .",
+    "They sat on the green bank of the river.",
+    "She took the money to the bank on Monday.",
 ]
 
 
@@ -25,7 +25,7 @@ def main():
         "--model_name_or_path", type=find_model, default=BUNDLED, help="an ELMo folder or Hub name"
     )
     parser.add_argument("--word", default="bank", help="a word of both sentences")
-    parser.add_argument("--sentences", nargs=2, default=SENTENCES, help="words separated by spaces")
+    parser.add_argument("--sentences", nargs=2, default=SENTENCES, help="text")
     args = parser.parse_args()
 
     tokenizer = ElmoTokenizer.from_pretrained(args.model_name_or_path)
@@ -36,9 +36,10 @@ def main():
 
     places = []
     for sentence in args.sentences:
-        if args.word not in sentence.split():
+        words = tokenizer.tokenize(sentence)
+        if args.word not in words:
             parser.error(f"the word {args.word!r} is not in {sentence!r}")
-        places.append(sentence.split().index(args.word))
+        places.append(words.index(args.word))
     print("input_ids", tuple(batch["input_ids"].shape))
     for number, layer in enumerate(output.hidden_states):
         first, second = (layer[row, place] for row, place in enumerate(places))

@@ -14,10 +14,10 @@ import elmo_hf  # noqa: F401  registers ELMo with transformers
 from elmo_hf.hub import BUNDLED, find_model
 
 SENTENCES = [
-    "The company sold its shares .",
-    "The firm sold its stock .",
-    "A small bird sang in the tree .",
-    "In the garden a little bird was singing .",
+    "The company sold its shares.",
+    "The firm sold its stock.",
+    "A small bird sang in the tree.",
+    "In the garden a little bird was singing.",
 ]
 
 
@@ -26,9 +26,7 @@ def main() -> None:
     parser.add_argument(
         "--model_name_or_path", type=find_model, default=BUNDLED, help="an ELMo folder or Hub name"
     )
-    parser.add_argument(
-        "--sentences", nargs="+", default=SENTENCES, help="words separated by spaces"
-    )
+    parser.add_argument("--sentences", nargs="+", default=SENTENCES, help="text")
     args = parser.parse_args()
     model = SentenceTransformer(args.model_name_or_path)
     vectors = model.encode(args.sentences)

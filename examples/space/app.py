@@ -12,8 +12,9 @@ import torch
 
 from elmo_hf import ElmoModel, ElmoTagger, ElmoTokenizer, bundled_model
 from elmo_hf.pages import Dot, draw_plane, layer_name, vectors_in_context
+from elmo_hf.tagging import TaggedSentence
 
-SENTENCE = "Will you book the book that they left on the left bank?"
+TEXT = "Will you book the book? They've left it on the left bank."
 WORD = "left"
 CONTEXTS = """She left the house before dawn.
 They left without a word.
@@ -51,24 +52,27 @@ CSS = """
 
 tagger = ElmoTagger()
 model = ElmoModel.from_pretrained(bundled_model()).prepare_for_inference()
-tokenizer = ElmoTokenizer.from_pretrained(bundled_model(), word_splitter="moses")
+tokenizer = ElmoTokenizer.from_pretrained(bundled_model())
 
 
 def note(text: str) -> str:
     return f'<p class="note">{html.escape(text)}</p>'
 
 
-def show_tags(sentence: str) -> str:
+def show_tags(text: str) -> str:
+    """A row for each sentence: its words with their tags."""
+    rows = [show_sentence(tagged) for tagged in tagger(text)]
+    return "".join(rows) or note("Type a sentence.")
+
+
+def show_sentence(tagged: TaggedSentence) -> str:
     """Each word with its tag and a bar as long as the tag is probable."""
-    words = tokenizer.tokenize(sentence)
-    if not words:
-        return note("Type a sentence.")
-    [tagged] = tagger.tag([words])
+    triples = zip(tagged.words, tagged.tags, tagged.scores, strict=True)
     boxes = [
         f'<div class="word" style="background:{COLORS.get(tag, OTHER)}" title="{score:.1%}">'
         f"<b>{html.escape(word)}</b><small>{html.escape(tag)} {score:.0%}</small>"
         f'<div class="probability"><i style="width:{score:.0%}"></i></div></div>'
-        for word, tag, score in zip(tagged.words, tagged.tags, tagged.scores, strict=True)
+        for word, tag, score in triples
     ]
     return f'<div class="words">{"".join(boxes)}</div>'
 
@@ -109,12 +113,12 @@ def show_contexts(word: str, text: str) -> str:
 with gr.Blocks(title="ELMo at work") as page:
     gr.Markdown("# ELMo at work\nA small English biLM and a part-of-speech tagger built on it.")
     with gr.Tab("Tags"):
-        sentence = gr.Textbox(SENTENCE, label="Sentence")
+        text = gr.Textbox(TEXT, label="Text")
         button = gr.Button("Tag", variant="primary", elem_id="tag")
-        tags = gr.HTML(show_tags(SENTENCE), elem_id="tags")
+        tags = gr.HTML(show_tags(TEXT), elem_id="tags")
         gr.Markdown("### How much the tagger uses each layer")
         gr.HTML(show_layers(), elem_id="layers")
-        gr.on([button.click, sentence.submit], show_tags, sentence, tags)
+        gr.on([button.click, text.submit], show_tags, text, tags)
     with gr.Tab("A word in context"):
         with gr.Row():
             # wide enough to be placed one below the other on a phone
