@@ -29,8 +29,18 @@ class TaggedSentence(NamedTuple):
 class ElmoTagger:
     """A token classifier and its tokenizer, ready to tag."""
 
-    def __init__(self, model: str = BUNDLED, device: str | torch.device | None = None):
-        """`model` is `bundled`, a folder or a Hub name; by default it runs on the CPU."""
+    def __init__(
+        self,
+        model: str = BUNDLED,
+        device: str | torch.device | None = None,
+        batch_size: int | None = None,
+    ):
+        """
+        `model` is `bundled`, a folder or a Hub name; by default it runs on the CPU. It reads at
+        most `batch_size` sentences at once, by default 256.
+        """
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"`batch_size` is {batch_size} but must be at least 1.")
         folder = find_tagger(model)
         refuse_other_classes(
             folder,
@@ -42,11 +52,12 @@ class ElmoTagger:
             loaded.to(device)  # type: ignore[arg-type]
         self.model = loaded.prepare_for_inference()
         self.tokenizer = load_tokenizer(folder, loaded.config)
+        self.batch_size = batch_size
         self.labels = cast(dict[int, str], loaded.config.id2label)
 
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedSentence]:
         """Tags sentences of split words, however many they are."""
-        return map_by_length(self._tag_batch, sentences, WINDOW, WORDS_AT_ONCE)
+        return map_by_length(self._tag_batch, sentences, WINDOW, WORDS_AT_ONCE, self.batch_size)
 
     def _tag_batch(self, sentences: list[Sequence[str]]) -> list[TaggedSentence]:
         filled = [list(words) for words in sentences if words]

@@ -52,21 +52,24 @@ def map_by_length(
     sentences: Iterable[Sequence[str]],
     window: int,
     budget: int,
+    most: int | None = None,
 ) -> Iterator[Result]:
     """
     The results of `work` on batches of sentences, one by one in the order of the sentences. Only
     the sentences of one window are batched by length together, so memory stays bounded for any
-    number of sentences.
+    number of sentences. A batch has at most `most` sentences, by default 256.
     """
-    if window < 1:
-        raise ValueError(f"`window` is {window} but must be at least 1.")
+    most = SENTENCES_AT_ONCE if most is None else most
+    for name, value in (("window", window), ("most", most)):
+        if value < 1:
+            raise ValueError(f"`{name}` is {value} but must be at least 1.")
     rest = iter(sentences)
     while some := list(islice(rest, window)):
         check_sentences(some)
         done: dict[int, Result] = {}
         for batch in batches_by_length([len(words) for words in some], budget):
-            for start in range(0, len(batch), SENTENCES_AT_ONCE):
-                numbers = batch[start : start + SENTENCES_AT_ONCE]
+            for start in range(0, len(batch), most):
+                numbers = batch[start : start + most]
                 results = work([some[number] for number in numbers])
                 done.update(zip(numbers, results, strict=True))
         yield from (done[number] for number in range(len(some)))
