@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from elmo_hf.tagging.training import Progress as Progress
     from elmo_hf.tagging.training import check_run as check_run
     from elmo_hf.tagging.training import train_tagger as train_tagger
+    from elmo_hf.tagging.treebank import fill_tags as fill_tags
     from elmo_hf.tagging.word_vectors import read_word_vectors as read_word_vectors
 
 __getattr__, __dir__, __all__ = lazy_names(
@@ -45,5 +46,6 @@ __getattr__, __dir__, __all__ = lazy_names(
     splits=["load_splits", "load_tagged", "number_tags"],
     tagger=["ElmoTagger", "TaggedSentence"],
     training=["Progress", "check_run", "train_tagger"],
+    treebank=["fill_tags"],
     word_vectors=["read_word_vectors"],
 )

@@ -1,8 +1,9 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Tags for running text: sentences in, sentences out, in their order and in bounded memory."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 
@@ -15,6 +16,7 @@ from elmo_hf.text.batching import map_by_length
 WINDOW = 1024
 # Words, padding included, that the model reads at once.
 WORDS_AT_ONCE = 4096
+Item = TypeVar("Item")
 
 
 class TaggedSentence(NamedTuple):
@@ -75,3 +77,28 @@ class ElmoTagger:
             TaggedSentence(words, [self.labels[n] for n in row[: len(words)]], some[: len(words)])
             for words, row, some in zip(sentences, numbers.tolist(), scores.tolist(), strict=True)
         ]
+
+
+def tag_groups(
+    tagger: ElmoTagger, groups: Iterable[tuple[Item, Sequence[Sequence[str]]]]
+) -> Iterator[tuple[Item, list[list[str]]]]:
+    """
+    Tags things that have sentences, such as paragraphs: each is given back, in their order, with
+    the tags of its sentences. No more of them are kept than the tagger reads ahead.
+    """
+    waiting: deque[tuple[Item, int]] = deque()
+
+    def sentences() -> Iterator[Sequence[str]]:
+        for item, some in groups:
+            waiting.append((item, len(some)))
+            # even nothing has its turn
+            yield from some or [[]]
+
+    tags: list[list[str]] = []
+    for sentence in tagger.tag(sentences()):
+        tags.append(sentence.tags)
+        item, count = waiting[0]
+        if len(tags) == max(1, count):
+            waiting.popleft()
+            yield item, tags[:count]
+            tags = []
