@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from elmo_hf.tagging.feature_cache import FeatureCache as FeatureCache
     from elmo_hf.tagging.formats import read_tagged as read_tagged
     from elmo_hf.tagging.model import new_tagger as new_tagger
+    from elmo_hf.tagging.raw_evaluation import evaluate_raw as evaluate_raw
     from elmo_hf.tagging.report import write_report as write_report
     from elmo_hf.tagging.results import write_card as write_card
     from elmo_hf.tagging.results import write_results as write_results
@@ -40,6 +41,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     feature_cache=["FeatureCache"],
     formats=["read_tagged"],
     model=["new_tagger"],
+    raw_evaluation=["evaluate_raw"],
     report=["write_report"],
     results=["write_card", "write_results"],
     settings=["DataSettings", "HubSettings", "ModelSettings", "TrainingSettings"],

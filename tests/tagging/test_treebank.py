@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_hf.tagging import fill_tags
+from elmo_hf.tagging.raw_text import read_paragraphs
 from elmo_hf.tagging.spaces import escape_spaces, unescape_spaces
 from elmo_hf.tagging.tagger import TaggedSentence
 from elmo_hf.tagging.treebank import read_treebank
@@ -180,6 +181,29 @@ def test_folders_missing_files_and_other_bytes(tmp_path):
     path.write_bytes(b"# fine\n# caf\xe9\n")
     with pytest.raises(ValueError, match="gold.conllu', line 2: the byte 0xe9 is not UTF-8"):
         list(read_treebank(path))
+
+
+def test_raw_text_and_its_spans(tmp_path):
+    first, second = read_paragraphs(write(tmp_path, TREEBANK))
+    assert (first.text, second.text) == ("Dogs bark. \n\tI don't! ", "wanna ")
+    tokens = ["Dogs", "bark", ".", "I", "don't", "!"]
+    assert [first.text[start:end] for start, end in first.gold.tokens] == tokens
+    sentences = [first.text[start:end] for start, end in first.gold.sentences]
+    assert sentences == ["Dogs bark.", "I don't!"]
+    words = [(word.form, first.text[slice(*word.span)], word.is_part) for word in first.gold.words]
+    assert words[3:] == [
+        ("I", "I", False),
+        ("do", "don't", True),
+        ("n't", "don't", True),
+        ("!", "!", False),
+    ]
+    assert [word.tag for word in second.gold.words] == ["VERB", "PART"]
+
+
+def test_an_endless_paragraph_ends_after_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("elmo_hf.tagging.raw_text.LONGEST_PARAGRAPH", 3)
+    path = write(tmp_path, (row("1") + "\n") * 5)
+    assert [paragraph.text for paragraph in read_paragraphs(path)] == ["a a ", "a a ", "a "]
 
 
 @given(st.text())
