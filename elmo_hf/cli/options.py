@@ -16,6 +16,13 @@ Device = Annotated[
     ),
 ]
 
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size", help="The most sentences that the model reads at once; 256 by default."
+    ),
+]
+
 # A text may be given in two ways; `one_input` and `all_inputs` join them.
 TEXT_HELP = (
     "Text with one tokenised sentence per line: a file, which may be .gz, or a glob in quotes"

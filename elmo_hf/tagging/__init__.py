@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from elmo_hf.tagging.evaluation import Evaluator as Evaluator
     from elmo_hf.tagging.feature_cache import FeatureCache as FeatureCache
     from elmo_hf.tagging.formats import read_tagged as read_tagged
+    from elmo_hf.tagging.gold import evaluate_tagger as evaluate_tagger
     from elmo_hf.tagging.model import new_tagger as new_tagger
     from elmo_hf.tagging.raw_evaluation import evaluate_raw as evaluate_raw
     from elmo_hf.tagging.report import write_report as write_report
@@ -40,6 +41,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     evaluation=["Evaluation", "Evaluator"],
     feature_cache=["FeatureCache"],
     formats=["read_tagged"],
+    gold=["evaluate_tagger"],
     model=["new_tagger"],
     raw_evaluation=["evaluate_raw"],
     report=["write_report"],

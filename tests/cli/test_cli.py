@@ -122,7 +122,7 @@ def test_every_command_is_listed_with_its_first_sentence(elmo_hf, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     printed, _ = elmo_hf("--help")
     assert set(COMMANDS) == {
-        *("convert", "embed", "export", "export-onnx", "info", "push", "tag", "vocab")
+        *("convert", "embed", "evaluate", "export", "export-onnx", "info", "push", "tag", "vocab")
     }
     for name, command in COMMANDS.items():
         first_line = command.help.strip().splitlines()[0]
@@ -145,12 +145,13 @@ def test_help_teaches_every_option(elmo_hf, monkeypatch, name):
 def test_one_word_means_the_same_in_every_command():
     declared = {name: set(options_of(command)) for name, command in COMMANDS.items()}
     having = {
-        "--model": {"embed", "export", "export-onnx", "info", "push", "tag"},
+        "--model": {"embed", "evaluate", "export", "export-onnx", "info", "push", "tag"},
         "--input": {"embed", "tag", "vocab"},
-        "--output": {"embed", "export-onnx", "vocab"},
+        "--output": {"embed", "evaluate", "export-onnx", "vocab"},
         "--output-dir": {"convert", "export"},
-        "--overwrite": {"convert", "embed", "export", "export-onnx", "vocab"},
-        "--device": {"embed", "tag"},
+        "--overwrite": {"convert", "embed", "evaluate", "export", "export-onnx", "vocab"},
+        "--device": {"embed", "evaluate", "tag"},
+        "--batch-size": {"evaluate"},
     }
     for option, commands in having.items():
         assert {name for name, options in declared.items() if option in options} == commands

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from elmo_hf.tagging import evaluate_raw
+from elmo_hf.tagging import evaluate_raw, evaluate_tagger
 from elmo_hf.tagging.alignment import Counts
 from elmo_hf.tagging.raw_evaluation import as_analysis
 from elmo_hf.tagging.raw_text import read_paragraphs
@@ -49,6 +49,26 @@ def gold(tmp_path):
     path = tmp_path / "gold.conllu"
     path.write_text(GOLD)
     return path
+
+
+def test_given_words(gold, tmp_path):
+    figures = evaluate_tagger(Dictionary(), gold)
+    assert figures["accuracy"] == 4 / 8 and figures["words"] == 8
+    assert "unknown_accuracy" not in figures
+    assert figures["tags"]["PART"] == {"f1": 2 / 3, "precision": 1, "recall": 1 / 2, "number": 2}
+    # any format says which words are known
+    (tmp_path / "train").write_text("Dogs/NOUN bark/VERB do/AUX n't/PART ./PUNCT bark/NOUN\n")
+    figures = evaluate_tagger(Dictionary(), gold, tmp_path / "train")
+    assert figures["unknown_words"] == 3 and figures["unknown_accuracy"] == 0
+    assert figures["ambiguous_words"] == 1 and figures["ambiguous_accuracy"] == 0
+
+
+def test_spans_of_names(tmp_path):
+    (tmp_path / "gold").write_text("Dogs B-X\nbark O\n")
+    tagger = Dictionary()
+    tagger.tags = {"Dogs": "B-X", "bark": "B-Y"}
+    figures = evaluate_tagger(tagger, tmp_path / "gold", task="ner")
+    assert (figures["precision"], figures["recall"]) == (1 / 2, 1)
 
 
 def shares(figures):
