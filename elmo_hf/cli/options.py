@@ -7,6 +7,7 @@ import typer
 
 from elmo_hf.system.command import Model as Model
 from elmo_hf.system.command import Overwrite as Overwrite
+from elmo_hf.text_splitting import SPLITTERS, WHITESPACE
 
 Device = Annotated[
     str | None,
@@ -21,6 +22,16 @@ BatchSize = Annotated[
         "--batch-size",
         min=1,
         help="The most sentences that the model reads at once; by default 256.",
+    ),
+]
+SPLITTER_NAMES = f"{', '.join(SPLITTERS)}, or none for words that have blanks between them"
+# of commands that take the splitter of their model by default
+ModelSplit = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        help=f"How raw text becomes sentences and words: {SPLITTER_NAMES}. The default is the "
+        "splitter that was saved with the model.",
     ),
 ]
 Paragraphs = Annotated[
@@ -58,6 +69,11 @@ InputOptions = Annotated[
         "--input", metavar="INPUT", help="The same as the argument INPUT; may be repeated."
     ),
 ]
+
+
+def splitter_name(split: str | None) -> str | None:
+    """The name of a splitter: `none` is one as well."""
+    return WHITESPACE if split == "none" else split
 
 
 def one_input(argument: str | None, option: str | None) -> str | None:

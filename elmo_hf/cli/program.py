@@ -8,6 +8,7 @@ from transformers.utils import logging
 
 from elmo_hf._version import __version__
 from elmo_hf.cli.embed import embed
+from elmo_hf.cli.evaluate import evaluate
 from elmo_hf.cli.export_onnx import export_onnx
 from elmo_hf.cli.info import info
 from elmo_hf.cli.push import push
@@ -47,7 +48,7 @@ def common(
     """Options without a command; the help of `app` is shown in the place of this text."""
 
 
-for command in (convert, embed, export, export_onnx, info, push, tag, vocab):
+for command in (convert, embed, evaluate, export, export_onnx, info, push, tag, vocab):
     app.command()(command)
 
 

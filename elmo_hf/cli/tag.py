@@ -12,31 +12,27 @@ from elmo_hf.cli.options import (
     Device,
     InputOption,
     Model,
+    ModelSplit,
     Paragraphs,
     RawInputArgument,
     one_input,
+    splitter_name,
 )
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.system.processes import choose_device
 from elmo_hf.tagging.output import FORMATS, find_format
 from elmo_hf.tagging.tagger import ElmoTagger
 from elmo_hf.tagging.text_tagging import tag_text
+from elmo_hf.tagging.treebank import fill_tags
+from elmo_hf.text.files import find_files
 from elmo_hf.text.lines import STANDARD_INPUT, raw_source
-from elmo_hf.text_splitting import SPLITTERS, WHITESPACE
 
 
 def tag(
     text: RawInputArgument = None,
     input_option: InputOption = None,
     model: Model = BUNDLED,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            "--split",
-            help=f"How text becomes sentences and words: {', '.join(SPLITTERS)}, or none for one "
-            "tokenised sentence per line. The default is what was saved with the model.",
-        ),
-    ] = None,
+    split: ModelSplit = None,
     paragraphs: Paragraphs = "line",
     output_format: Annotated[
         str | None,
@@ -52,16 +48,24 @@ def tag(
     Tag the words of a text.
 
     Text is read as it is and split into sentences and words; lines that are typed or piped are
-    answered as they come. The CoNLL-U output has all that is needed to rebuild the text.
+    answered as they come. The CoNLL-U output has all that is needed to rebuild the text. Of a file
+    that is CoNLL-U itself (.conllu), only the tags are replaced.
     """
     if sys.stdout is None:
         raise ValueError("Standard output is closed; write to a file, as in: elmo-hf tag IN > OUT")
+    pattern = one_input(text, input_option) or STANDARD_INPUT
+    if is_treebank(pattern):
+        if split is not None or output_format not in (None, "conllu"):
+            raise ValueError(
+                f"{pattern!r} has its words already, and keeps its format; leave out --split and "
+                "--format."
+            )
+        fill(pattern, ElmoTagger(model, choose_device(device), batch_size=batch_size))
+        return
     output_format = output_format or ("colour" if sys.stdout.isatty() else "conllu")
     find_format(output_format, [])
-    pattern = one_input(text, input_option) or STANDARD_INPUT
     source = raw_source(pattern)
-    split = WHITESPACE if split == "none" else split
-    tagger = ElmoTagger(model, choose_device(device), split, batch_size)
+    tagger = ElmoTagger(model, choose_device(device), splitter_name(split), batch_size)
     show = find_format(output_format, tagger.labels.values())
     # typed text needs no bar
     is_typed = pattern == STANDARD_INPUT and sys.stdin.isatty()
@@ -70,3 +74,17 @@ def tag(
             for tagged in group:
                 print(show(tagged), end="")
             sys.stdout.flush()
+
+
+def is_treebank(pattern: str) -> bool:
+    """Whether a file is CoNLL-U, by its ending."""
+    return pattern.lower().removesuffix(".gz").endswith(".conllu")
+
+
+def fill(pattern: str, tagger: ElmoTagger) -> None:
+    """Prints CoNLL-U files again, with new tags."""
+    # a line may end in a carriage return, which is to stay
+    sys.stdout.reconfigure(newline="")  # type: ignore[union-attr]
+    for path in find_files(pattern):
+        for text in tqdm(fill_tags(path, tagger), desc=path.name, unit="sentence"):
+            print(text, end="")

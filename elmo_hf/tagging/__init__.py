@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from elmo_hf.tagging.evaluation import Evaluator as Evaluator
     from elmo_hf.tagging.feature_cache import FeatureCache as FeatureCache
     from elmo_hf.tagging.formats import read_tagged as read_tagged
+    from elmo_hf.tagging.gold import evaluate_tagger as evaluate_tagger
     from elmo_hf.tagging.model import new_tagger as new_tagger
+    from elmo_hf.tagging.raw_evaluation import evaluate_raw as evaluate_raw
     from elmo_hf.tagging.report import write_report as write_report
     from elmo_hf.tagging.results import write_card as write_card
     from elmo_hf.tagging.results import write_results as write_results
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from elmo_hf.tagging.training import Progress as Progress
     from elmo_hf.tagging.training import check_run as check_run
     from elmo_hf.tagging.training import train_tagger as train_tagger
+    from elmo_hf.tagging.treebank import fill_tags as fill_tags
     from elmo_hf.tagging.word_vectors import read_word_vectors as read_word_vectors
 
 __getattr__, __dir__, __all__ = lazy_names(
@@ -38,12 +41,15 @@ __getattr__, __dir__, __all__ = lazy_names(
     evaluation=["Evaluation", "Evaluator"],
     feature_cache=["FeatureCache"],
     formats=["read_tagged"],
+    gold=["evaluate_tagger"],
     model=["new_tagger"],
+    raw_evaluation=["evaluate_raw"],
     report=["write_report"],
     results=["write_card", "write_results"],
     settings=["DataSettings", "HubSettings", "ModelSettings", "TrainingSettings"],
     splits=["load_splits", "load_tagged", "number_tags"],
     tagger=["ElmoTagger", "TaggedSentence"],
     training=["Progress", "check_run", "train_tagger"],
+    treebank=["fill_tags"],
     word_vectors=["read_word_vectors"],
 )

@@ -21,15 +21,16 @@ Figures = dict[str, Any]
 
 
 def measure(
-    task: str, dataset: Dataset, tags: list[list[str]], counts: dict[str, Counter]
+    task: str, dataset: Dataset, tags: list[list[str]], counts: dict[str, Counter] | None
 ) -> Figures:
-    """The figures of predicted tags; `counts` are those of the training text."""
+    """The figures of predicted tags; `counts` are those of the training text, if it is known."""
+    known = None if counts is None else {word: sorted(some) for word, some in counts.items()}
     metric = evaluate.load(str(METRICS / TASKS[task].metric))
     return metric.compute(
         predictions=tags,
         references=dataset["tags"],
         tokens=dataset["tokens"],
-        known_tags={word: sorted(tags) for word, tags in counts.items()},
+        known_tags=known,
     )
 
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from datasets import ClassLabel, Dataset
 
 from elmo_hf.tagging import conllu
+from elmo_hf.tagging.rows import empty_column, numbered_lines, wrong_id, wrong_width
 from elmo_hf.tagging.tasks import TASKS
 from elmo_hf.text.dataset_rows import readable, readable_rows
-from elmo_hf.text_lines import read_lines
 
 # Names of columns that hold words, the likeliest first.
 TOKEN_COLUMNS = ("tokens", "words", "form", "forms")
@@ -67,12 +67,6 @@ def read_format(path: Path, columns: Columns) -> Iterator[Sentence]:
     return read_columns(path, kind, columns)
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines without their ends: of Unix, of Windows, of old Macs, or several kinds in one file."""
-    parts = (part for line in read_lines(path) for part in line.split("\r"))
-    return enumerate(parts, start=1)
-
-
 def recognise_format(path: Path) -> str:
     """`json`, `conllu`, the separator of word and tag, or that of columns: a tab or a space."""
     filled = (line for _, line in numbered_lines(path) if line.strip())
@@ -109,25 +103,17 @@ def read_columns(path: Path, kind: str, columns: Columns) -> Iterator[Sentence]:
         if not width:
             width = len(row)
             places = find_columns(path, width, is_conllu, columns)
-        if len(row) != width or width < 2:
-            separator = "space" if kind == " " else "tab"
-            noun = "column" if len(row) == 1 else "columns"
-            wanted = f"the first line has {width}" if width > 1 else "at least 2 are needed"
-            raise ValueError(
-                f"{str(path)!r}, line {number}: {len(row)} {separator}-separated {noun}, but "
-                f"{wanted}; correct this line."
-            )
         where = f"{str(path)!r}, line {number}"
+        if len(row) != width or width < 2:
+            wanted = f"the first line has {width}" if width > 1 else "at least 2 are needed"
+            raise wrong_width(where, len(row), " " if kind == " " else "\t", wanted)
         if is_conllu and not conllu.is_conllu(row):
-            raise ValueError(
-                f"{where}: {row[0]!r:.50} is not the number of a word, as in 1, 1-2 or 1.1; "
-                "correct it."
-            )
+            raise wrong_id(where, row[0])
         if is_conllu and not conllu.is_word(row):
             continue
         for place in places:
             if not row[place].strip():
-                raise ValueError(f"{where}: column {place + 1} is empty; correct this line.")
+                raise empty_column(where, place)
         tokens.append(row[places[0]])
         tags.append(row[places[1]])
         start = start or number

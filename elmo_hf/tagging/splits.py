@@ -16,6 +16,7 @@ from transformers.utils import logging
 
 from elmo_hf.tagging.formats import Columns, Sentence, read_rows, read_tagged
 from elmo_hf.text.dataset_rows import load_dataset
+from elmo_hf.text.files import check_file
 
 logger = logging.get_logger(__name__)
 
@@ -124,13 +125,10 @@ def generate(
 
 
 def hash_file(path: Path) -> str:
-    if path.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder; name a file in it.")
     try:
+        check_file(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {str(path)!r}.") from None
     except PermissionError:
         raise PermissionError(
             f"{str(path)!r} cannot be read: permission denied; try chmod u+r."

@@ -2,7 +2,7 @@
 """Tags for running text: sentences in, sentences out, in their order and in bounded memory."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar, cast
 
 import torch
@@ -75,8 +75,8 @@ class ElmoTagger:
         """Splits a text into sentences and words, and tags them."""
         if not isinstance(text, str):
             raise ValueError(f"A text is a string, not {text!r:.50}; pass words to `tag`.")
-        tagged = self.tag_split(self.split(text), key=lambda sentence: sentence)
-        return [result._replace(spans=sentence.spans) for sentence, result in tagged]
+        groups = ((sentence.spans, [sentence.words]) for sentence in self.split(text))
+        return [tagged._replace(spans=spans) for spans, [tagged] in tag_groups(self, groups)]
 
     def split(self, text: str) -> Iterable[SplitSentence]:
         """The sentences of a text, as the tagger's splitter finds them."""
@@ -85,20 +85,6 @@ class ElmoTagger:
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedSentence]:
         """Tags sentences of split words, however many they are."""
         return map_by_length(self._tag_batch, sentences, WINDOW, WORDS_AT_ONCE, self.batch_size)
-
-    def tag_split(
-        self, items: Iterable[Item], key: Callable[[Item], SplitSentence]
-    ) -> Iterator[tuple[Item, TaggedSentence]]:
-        """Tags split sentences, or what has them inside; returns each beside its tags."""
-        waiting: deque[Item] = deque()
-
-        def words() -> Iterator[list[str]]:
-            for item in items:
-                waiting.append(item)
-                yield key(item).words
-
-        for tagged in self.tag(words()):
-            yield waiting.popleft(), tagged
 
     def _tag_batch(self, sentences: list[Sequence[str]]) -> list[TaggedSentence]:
         filled = [list(words) for words in sentences if words]
@@ -116,3 +102,28 @@ class ElmoTagger:
             TaggedSentence(words, [self.labels[n] for n in row[: len(words)]], some[: len(words)])
             for words, row, some in zip(sentences, numbers.tolist(), scores.tolist(), strict=True)
         ]
+
+
+def tag_groups(
+    tagger: ElmoTagger, groups: Iterable[tuple[Item, Sequence[Sequence[str]]]]
+) -> Iterator[tuple[Item, list[TaggedSentence]]]:
+    """
+    Tags things that have sentences, such as paragraphs: each is given back, in their order, with
+    its tagged sentences. No more of them are kept than the tagger reads ahead.
+    """
+    waiting: deque[tuple[Item, int]] = deque()
+
+    def sentences() -> Iterator[Sequence[str]]:
+        for item, some in groups:
+            waiting.append((item, len(some)))
+            # even nothing has its turn
+            yield from some or [[]]
+
+    done: list[TaggedSentence] = []
+    for sentence in tagger.tag(sentences()):
+        done.append(sentence)
+        item, count = waiting[0]
+        if len(done) == max(1, count):
+            waiting.popleft()
+            yield item, done[:count]
+            done = []

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from elmo_hf.tagging.output import Tagged
-from elmo_hf.tagging.tagger import ElmoTagger
+from elmo_hf.tagging.tagger import ElmoTagger, tag_groups
 from elmo_hf.text.lines import RawSource
 from elmo_hf.text.paragraphs import Paragraph, TextSentence, join_lines, split_paragraph
 from elmo_hf.text.streams import as_they_come
@@ -36,7 +36,8 @@ def tag_text(
 
     def tag(group: Iterable[Paragraph]) -> Iterator[Tagged]:
         nonlocal number
-        for sentence, tags in tagger.tag_split(sentences(group), key=lambda found: found.split):
+        found = ((sentence, [sentence.split.words]) for sentence in sentences(group))
+        for sentence, [tags] in tag_groups(tagger, found):
             number += 1
             yield Tagged(sentence, tags, number)
 

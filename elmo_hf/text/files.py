@@ -21,6 +21,14 @@ def find_files(pattern: str | Path) -> list[Path]:
     return files
 
 
+def check_file(path: Path) -> None:
+    """Refuses a path at which there is no file."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder; name a file in it.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+
+
 def size_of(files: Sequence[Path]) -> int:
     """Bytes on the disk, as `raw_lines` counts them."""
     return sum(file.stat().st_size for file in files)

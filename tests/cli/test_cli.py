@@ -1,6 +1,7 @@
 """The command `elmo-hf` and the script, as a user calls them."""
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -122,7 +123,7 @@ def test_every_command_is_listed_with_its_first_sentence(elmo_hf, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     printed, _ = elmo_hf("--help")
     assert set(COMMANDS) == {
-        *("convert", "embed", "export", "export-onnx", "info", "push", "tag", "vocab")
+        *("convert", "embed", "evaluate", "export", "export-onnx", "info", "push", "tag", "vocab")
     }
     for name, command in COMMANDS.items():
         first_line = command.help.strip().splitlines()[0]
@@ -145,12 +146,13 @@ def test_help_teaches_every_option(elmo_hf, monkeypatch, name):
 def test_one_word_means_the_same_in_every_command():
     declared = {name: set(options_of(command)) for name, command in COMMANDS.items()}
     having = {
-        "--model": {"embed", "export", "export-onnx", "info", "push", "tag"},
+        "--model": {"embed", "evaluate", "export", "export-onnx", "info", "push", "tag"},
         "--input": {"embed", "tag", "vocab"},
-        "--output": {"embed", "export-onnx", "vocab"},
+        "--output": {"embed", "evaluate", "export-onnx", "vocab"},
         "--output-dir": {"convert", "export"},
-        "--overwrite": {"convert", "embed", "export", "export-onnx", "vocab"},
-        "--device": {"embed", "tag"},
+        "--overwrite": {"convert", "embed", "evaluate", "export", "export-onnx", "vocab"},
+        "--device": {"embed", "evaluate", "tag"},
+        "--batch-size": {"evaluate", "tag"},
     }
     for option, commands in having.items():
         assert {name for name, options in declared.items() if option in options} == commands
@@ -247,6 +249,51 @@ def test_tag_prints_conllu_in_order(elmo_hf, tagger_folder, tmp_path, monkeypatc
     found = [[line.split("\t")[3] for line in block] for block in sentences]
     alone = [next(ElmoTagger(str(tagger_folder)).tag([row])).tags for row in words]
     assert found == alone
+
+
+TREEBANK = """# sent_id = x\r
+1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No\r
+1\tdo\tdo\tOLD\tVB\t_\t0\troot\t_\t_\r
+2\tn't\tnot\tOLD\tRB\t_\t1\tadvmod\t_\t_\r
+2.1\tgo\tgo\tVERB\tVB\t_\t_\t_\t_\t_\r
+\r
+1\tHi\t_\tOLD\t_\t_\t_\t_\t_\t_"""
+
+
+def test_tag_fills_the_tags_of_a_treebank(elmo_hf, tagger_folder, tmp_path):
+    file = tmp_path / "gold.conllu"
+    file.write_bytes(TREEBANK.encode())
+    printed, _ = elmo_hf("tag", file, "--model", tagger_folder)
+    tags = [
+        tag for s in ElmoTagger(str(tagger_folder)).tag([["do", "n't"], ["Hi"]]) for tag in s.tags
+    ]
+    expected = TREEBANK
+    for tag in tags:
+        expected = expected.replace("OLD", tag, 1)
+    assert printed == expected
+    _, complained = elmo_hf("tag", file, "--model", tagger_folder, "--split", "english", code=1)
+    assert "has its words already" in complained
+    file.write_text("1\tonly\tthree\n")
+    _, complained = elmo_hf("tag", file, "--model", tagger_folder, code=1)
+    assert "gold.conllu', line 1: 3 tab-separated columns, but CoNLL-U has 10" in complained
+
+
+def test_tag_splits_raw_text_as_it_is_told(elmo_hf, tagger_folder, tmp_path):
+    (tmp_path / "in.txt").write_text("It's\nlate. Go!\n")
+
+    def words(*options):
+        options = ["--model", tagger_folder, "--format", "jsonl", *options]
+        printed, _ = elmo_hf("tag", tmp_path / "in.txt", *options)
+        found = [json.loads(line)["sentences"] for line in printed.splitlines()]
+        return [sentence["words"] for paragraph in found for sentence in paragraph]
+
+    assert words() == words("--split", "none") == [["It's"], ["late.", "Go!"]]
+    assert words("--split", "english", "--paragraphs", "blank", "--batch-size", "1") == [
+        ["It", "'s", "late", "."],
+        ["Go", "!"],
+    ]
+    _, complained = elmo_hf("tag", "--model", tagger_folder, "--split", "klingon", code=1)
+    assert "`word_splitter` is 'klingon'; choose" in complained
 
 
 def test_tag_reads_standard_input_and_paints(elmo_hf, tagger_folder, monkeypatch):

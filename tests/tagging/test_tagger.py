@@ -52,6 +52,17 @@ def test_tags_are_those_that_the_model_decodes(folder, device):
             assert scores == pytest.approx(chances[0].tolist(), abs=1e-5)
 
 
+def test_the_size_of_batches(folder, monkeypatch):
+    sentences = [["a"] * length for length in (2, 2, 2, 1, 0, 2)]
+    tagger = ElmoTagger(str(folder), batch_size=2)
+    sizes, tag = [], tagger._tag_batch
+    monkeypatch.setattr(tagger, "_tag_batch", lambda some: sizes.append(len(some)) or tag(some))
+    tagged = list(tagger.tag(sentences))
+    assert sizes == [2, 2, 2] and [sentence.words for sentence in tagged] == sentences
+    with pytest.raises(ValueError, match="`batch_size` is 0 but must be at least 1"):
+        list(ElmoTagger(str(folder), batch_size=0).tag(sentences))
+
+
 def test_a_bilm_is_not_a_tagger(tmp_path):
     ElmoModel(tiny_config()).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="holds an ElmoModel, not a tagger; train one with"):

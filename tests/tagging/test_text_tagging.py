@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from elmo_hf import ElmoTagger, ElmoTokenizer
 from elmo_hf.tagging.output import FORMATS, as_jsonl, as_tsv, find_format
-from elmo_hf.tagging.spaces import escape_spaces, unescape_spaces
+from elmo_hf.tagging.spaces import unescape_spaces
 from elmo_hf.tagging.tagger import TaggedSentence
 from elmo_hf.tagging.text_tagging import tag_text
 from elmo_hf.text.lines import RawSource, decode_lines
@@ -137,14 +137,6 @@ def test_the_text_can_be_rebuilt(text, splitter, paragraphs):
         for sentence in paragraph["sentences"]:
             spans = [paragraph["text"][start:end] for start, end in sentence["spans"]]
             assert spans == sentence["words"]
-
-
-@settings(deadline=None)
-@given(st.text(ALPHABET + "strnp"))
-def test_escapes(text):
-    escaped = escape_spaces(text)
-    assert unescape_spaces(escaped) == text
-    assert not set(escaped) & set(" \t\r\n|")
 
 
 def test_tsv_counts_characters_of_the_whole_text():

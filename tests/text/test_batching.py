@@ -55,3 +55,5 @@ def test_a_batch_has_room_for_a_word(number):
         list(batches_by_length([1, 2], number))
     with pytest.raises(ValueError, match=f"`window` is {number} but must be at least 1"):
         list(map_by_length(lambda batch: batch, [["a"]], window=number, budget=6))
+    with pytest.raises(ValueError, match=f"`batch_size` is {number} but must be at least 1"):
+        list(map_by_length(lambda batch: batch, [["a"]], window=4, budget=6, most=number))
