@@ -48,7 +48,7 @@ test-faults: .venv/.installed  ## damage inputs, kill commands, fill disks, race
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ecosystem]'
 	touch $@
 
-test-ecosystem: .venv/.ecosystem  ## install gradio, onnxruntime, peft and others, and run the tests that need them
+test-ecosystem: .venv/.ecosystem  ## install gradio, onnxruntime, peft, spaCy and others, and run the tests that need them
 	$(BIN)/python -m pytest -o addopts=--strict-markers tests/ecosystem
 
 # The oldest transformers that pyproject.toml allows, with the versions of its hub and tokenizers libraries.

@@ -24,6 +24,8 @@ WHITESPACE = "whitespace"
 SPACY = "spacy:"
 # Characters that spaCy reads at once, so that memory does not grow with the text.
 SPACY_PIECE = 1 << 16
+# where a text may be cut; rarer ones need not be known
+BLANKS = " \n\t"
 # Moses removes them, also from inside a word.
 CONTROLS = re.compile("[\x00-\x1f]")
 
@@ -109,7 +111,7 @@ def by_spacy(text: str, language: str) -> Iterator[SplitSentence]:
     pipeline = spacy_pipeline(language)
     start = 0
     while start < len(text):
-        end = min(start + SPACY_PIECE, len(text))
+        end = piece_end(text, start)
         doc = pipeline(text[start:end])
         sentences = [spans for sent in doc.sents if (spans := spans_of(sent, start))]
         is_last = end == len(text)
@@ -120,6 +122,15 @@ def by_spacy(text: str, language: str) -> Iterator[SplitSentence]:
                 some = spans[first : first + LONGEST_SENTENCE]
                 yield SplitSentence([text[a:b] for a, b in some], some)
         start = end
+
+
+def piece_end(text: str, start: int) -> int:
+    """At a blank if there is one: a sentence may be longer than a piece, and no word is cut."""
+    end = start + SPACY_PIECE
+    if end >= len(text):
+        return len(text)
+    blank = max(text.rfind(sign, start, end) for sign in BLANKS)
+    return blank if blank > start else end
 
 
 def spans_of(sentence: Any, start: int) -> list[Span]:
@@ -136,7 +147,10 @@ def spacy_pipeline(language: str) -> Any:
     # some languages need one more library, which spaCy names in an error of several lines
     except (ImportError, ValueError, OSError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise ValueError(f"spaCy cannot split the language {language!r}: {reason:.300}.") from error
+        raise ValueError(
+            f"spaCy cannot split the language {language!r}: {reason:.300}; its languages and what "
+            "they need are listed on https://spacy.io/usage/models#languages."
+        ) from error
     pipeline.add_pipe("sentencizer")
     return pipeline
 

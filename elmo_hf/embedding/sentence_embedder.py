@@ -113,7 +113,8 @@ class SentenceEmbedder:
         device = self.model.device
         steps = torch.arange(max(lengths), device=device)
         mask = steps < torch.tensor(lengths, device=device).unsqueeze(1)
-        packing = ElmoPacking.of(mask, to_the_end=False)
+        # only a mix with `mix_layer_norm` looks at the boundaries
+        packing = ElmoPacking.of(mask, to_the_end=self._normalizes(layers))
         rows, number = self.word_cache.look_up(list(chain.from_iterable(sentences)))
         streams, _ = self.model.read_rows(rows, number, packing, None)
         chosen = self._choose(streams, layers)
@@ -131,9 +132,12 @@ class SentenceEmbedder:
         """(layers, tokens, size) for all layers, else (tokens, size)."""
         if layers == "all":
             return torch.stack(streams)
-        if layers == "mix" and self.model.config.mix_layer_norm:
+        if self._normalizes(layers):
             streams = normalize(streams)
         return self.model.combine(streams, layers)[0]
+
+    def _normalizes(self, layers: str | int) -> bool:
+        return layers == "mix" and self.model.config.mix_layer_norm
 
 
 def is_out_of_memory(error: Exception) -> bool:

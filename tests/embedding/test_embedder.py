@@ -170,6 +170,13 @@ def test_a_model_in_training_gives_the_same_vectors_and_goes_on():
     assert model.training
 
 
+def test_a_mix_may_be_normalised_with_the_boundaries():
+    model = ElmoModel(tiny_config(mix_layer_norm=True)).eval()
+    # its values depend on the batch, so there is one sentence
+    [found] = ElmoEmbedder(model).embed(SENTENCES[2:3], layers="mix")
+    np.testing.assert_allclose(found, alone(model, SENTENCES[2])[1], rtol=1e-5, atol=1e-6)
+
+
 def test_no_sentences_are_no_vectors(model):
     maker, size = ElmoEmbedder(model), model.config.hidden_size
     assert maker.embed([]) == []

@@ -72,7 +72,8 @@ LIBRARIES = {
     "evaluate": ("elmo_hf/tagging/*",),
     "matplotlib": ("elmo_hf/pages/*",),
     "sacremoses": ("elmo_hf/text_splitting.py",),
-    "spacy": ("elmo_hf/text_splitting.py",),
+    "spacy": ("elmo_hf/text_splitting.py", "elmo_hf/tagging/spacy_component.py"),
+    "srsly": ("elmo_hf/tagging/spacy_component.py",),
     "seqeval": ("elmo_hf/tagging/metrics/*",),
     "typer": (
         "elmo_hf/cli/*",
