@@ -7,12 +7,31 @@ import typer
 
 from elmo_hf.system.command import Model as Model
 from elmo_hf.system.command import Overwrite as Overwrite
+from elmo_hf.text_splitting import SPLITTERS
 
 Device = Annotated[
     str | None,
     typer.Option(
         "--device",
         help="Where the model runs, as in cpu or cuda:1; by default on a GPU if there is one.",
+    ),
+]
+
+SplitOption = Annotated[
+    str,
+    typer.Option(
+        "--split",
+        metavar="NAME",
+        help=f"How raw text becomes sentences and words: {', '.join(SPLITTERS)}; or none: words "
+        "are separated by blanks, and a line is a sentence.",
+    ),
+]
+ParagraphsOption = Annotated[
+    str,
+    typer.Option(
+        "--paragraphs",
+        metavar="KIND",
+        help="Where paragraphs of raw text end: line, after every line; or blank, at blank lines.",
     ),
 ]
 
