@@ -48,7 +48,10 @@ InputOption = Annotated[
 ]
 InputArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="INPUT", help=f"{TEXT_HELP}. Several are counted together."),
+    typer.Argument(
+        metavar="INPUT",
+        help=f"{TEXT_HELP}; or, with --split, raw text. Several are counted together.",
+    ),
 ]
 InputOptions = Annotated[
     list[str] | None,

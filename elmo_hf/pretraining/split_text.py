@@ -7,7 +7,7 @@ They are in the output folder, each with a record of what it was made of:
     split-text/train.json   the splitter, and checksums of the raw text and of the file
 
 A resumed run uses a file again if its record still holds. Reading a raw text for its checksum takes
-a hundredth of the time of splitting it.
+about a twentieth of the time of splitting it.
 """
 
 import json
