@@ -18,17 +18,29 @@ from huggingface_hub.errors import StrictDataclassError
 from torch import nn
 
 import elmo_hf
-from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel, ElmoTokenizer
+from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_key, rule_for_name
 from elmo_hf.conversion.options_map import NUM_CHARACTERS, check_options, config_from_options
 from elmo_hf.conversion.source import Source, open_source
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, read_array
 from elmo_hf.hub.cards import converted_card
+from elmo_hf.hub.loading import make_tokenizer
 from elmo_hf.system.command import Overwrite, single_command
 from elmo_hf.system.untrusted import read_json
 from elmo_hf.system.writing import new_folder, refuse_existing_folder
+from elmo_hf.text import splitter_name
+from elmo_hf.text_splitting import SPLITTERS, WHITESPACE
 from elmo_hf.word_vocabulary import WordVocabulary
+
+LaterSplit = Annotated[
+    str,
+    typer.Option(
+        "--split",
+        metavar="NAME",
+        help=f"How the model's tokenizer will split raw text: {', '.join(SPLITTERS)}.",
+    ),
+]
 
 
 def convert(
@@ -55,6 +67,7 @@ def convert(
     output_dir: Annotated[
         Path, typer.Option("--output-dir", help="The folder to write; `from_pretrained` loads it.")
     ] = Path("elmo"),
+    split: LaterSplit = WHITESPACE,
     overwrite: Overwrite = False,
 ) -> None:
     """
@@ -64,6 +77,7 @@ def convert(
     folder holds an `ElmoForPreTraining`, which loads as an `ElmoModel` too; without one it holds an
     `ElmoModel`.
     """
+    splitter_name(split)
     refuse_existing_folder(output_dir, overwrite)
     with open_source(
         source,
@@ -75,12 +89,17 @@ def convert(
         bilm, error = load_converted(files)
         model = add_softmax(bilm, files) or bilm
     with new_folder(output_dir, overwrite) as folder:
-        model.save_pretrained(folder)
-        tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
-        tokenizer.save_pretrained(folder)
-        (folder / "README.md").write_text(converted_card(bilm, error), encoding="utf-8")
+        save_converted(folder, model, split, converted_card(bilm, error))
     parameters = f"{model.num_parameters():,} parameters"
     print(f"{parameters}, largest relative error {error:.1e}, saved in {output_dir}")
+
+
+def save_converted(
+    folder: Path, model: ElmoModel | ElmoForPreTraining, split: str, card: str
+) -> None:
+    model.save_pretrained(folder)
+    make_tokenizer(model.config, split).save_pretrained(folder)
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def load_converted(files: Source) -> tuple[ElmoModel, float]:

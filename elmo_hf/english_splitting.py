@@ -66,7 +66,7 @@ STARTERS = any_of("""
 """)
 NEGATED = "are|ca|could|did|do|does|had|has|have|is|should|was|were|wo|would"
 # A tail of an address does not end in punctuation.
-TAIL = r"""[^\s<>"“”]{0,2000}[^\s<>"“”.,!?;:'’)\]}*]"""
+TAIL = r"""[^\s\p{Cc}<>"“”]{0,2000}[^\s\p{Cc}<>"“”.,!?;:'’)\]}*]"""
 EMOTICON = (
     r"[:;=][-~^o']?[)(\]\[DPpOo|/\\*3]+|>:[()]|[xX][D)]+|<3+|[(]-?[:;=]"
     r"|\^[_.-]?\^|[oO]_[oO]|T_T|>_<"

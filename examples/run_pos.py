@@ -17,7 +17,7 @@ from pathlib import Path
 
 from accelerate.utils import set_seed
 
-from elmo_hf.hub import find_model, publish
+from elmo_hf.hub import find_model, make_tokenizer, publish
 from elmo_hf.system import run_program
 from elmo_hf.tagging import (
     DataSettings,
@@ -64,6 +64,7 @@ def main() -> None:
         # 2. Put a new head on the pretrained biLM. The seed is for its weights and for dropout.
         set_seed(training.seed, device_specific=True)
         model = new_tagger(head, labels, splits["train"]).to(accelerator.device)
+        tokenizer = make_tokenizer(model.config, head.split, head.model_name_or_path)
 
         # 3. Let a frozen biLM read everything once, unless the folder holds another run.
         identity = check_run(accelerator, model, splits, training, data.task)
@@ -73,11 +74,12 @@ def main() -> None:
 
         # 4. Train. The validation sentences choose the best epoch, whose weights are kept.
         evaluator = Evaluator(accelerator, batches, labels, data.task)
-        progress = train_tagger(accelerator, model, batches["train"], evaluator, training, identity)
+        progress = train_tagger(
+            accelerator, model, batches["train"], evaluator, training, identity, tokenizer
+        )
 
         # 5. Test that epoch on all held-out sentences, and report.
-        held_out = [split for split in splits if split != "train"]
-        evaluations = {split: evaluator(model, split) for split in held_out}
+        evaluations = {split: evaluator(model, split) for split in splits if split != "train"}
         if accelerator.is_main_process:
             results = write_results(folder, splits, progress, evaluations)
             base = find_model(head.model_name_or_path)

@@ -25,6 +25,7 @@ from elmo_hf import ElmoForTokenClassification
 from elmo_hf.hub import BUNDLED, find_model, load_model, publish
 from elmo_hf.system import run_program
 from elmo_hf.tagging import load_splits
+from elmo_hf.text import splitter_name
 from elmo_hf.training import (
     claimed_folder,
     leave_together,
@@ -51,6 +52,9 @@ class Arguments:
     validation_file: Path | None = option(None, help="tagged text that chooses the best epoch")
     test_file: Path | None = option(None, help="tagged text that the best epoch is tested on")
     freeze_bilm: bool = option(False, help="train the head alone")
+    split: str | None = option(
+        None, help="how the tagger will split raw text, as in english; default: like the biLM"
+    )
 
     def files(self) -> dict[str, Path]:
         """The files that are named, by their splits."""
@@ -113,6 +117,8 @@ def train(args: Arguments, settings: Settings, push: bool) -> None:
     # for the new head
     set_seed(settings.seed)
     tokenizer = AutoTokenizer.from_pretrained(name)
+    if args.split is not None:
+        tokenizer.word_splitter = splitter_name(args.split)
     numbers = {label: number for number, label in enumerate(labels)}
     # `from_pretrained` with checks: the weights fit the configuration and are finite numbers
     model = load_model(
@@ -140,12 +146,13 @@ def train(args: Arguments, settings: Settings, push: bool) -> None:
 
 def main() -> None:
     args, settings = parse_settings((Arguments, Settings), __doc__)
+    splitter_name(args.split or "none")
     # Trainer's own push would leave the model's code behind.
     push, settings.push_to_hub = settings.push_to_hub, False
     # One run at a time, and never unasked in the place of another model.
     with claimed_folder(
         Path(settings.output_dir),
-        vars(args).values(),
+        [args.model_name_or_path, *args.files().values()],
         settings.overwrite_output_dir,
         settings.process_index,
         settings.world_size,

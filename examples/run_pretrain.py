@@ -3,10 +3,11 @@ r"""Pretrain an ELMo biLM on plain text, from scratch or from a converted or ear
     accelerate launch examples/run_pretrain.py --train_file 'corpus/*.txt' \
         --validation_file valid.txt --test_file test.txt --preset small --output_dir my-elmo
 
-The text has one tokenised sentence per line. To resume an interrupted run, repeat the command: it
-continues from the last checkpoint and ends with the same weights. The folder loads with
-`ElmoModel.from_pretrained` and `ElmoForPreTraining.from_pretrained`, and `elmo-hf export` converts
-it for AllenNLP, simple_elmo and bilm-tf.
+The text has one tokenised sentence per line, or is raw and split by a splitter, as in `--split
+english`. To resume an interrupted run, repeat the command: it continues from the last checkpoint
+and ends with the same weights. The folder loads with `ElmoModel.from_pretrained` and
+`ElmoForPreTraining.from_pretrained`, and `elmo-hf export` converts it for AllenNLP, simple_elmo and
+bilm-tf.
 
 Perplexities are measured with the full softmax on held-out text, separately for each direction. The
 loss that is shown during training is over sampled words, with dropout, and is labelled "sampled".
@@ -33,8 +34,9 @@ from elmo_hf.training import parse_settings, training_run
 def pretrain(settings: PretrainingSettings, accelerator: Accelerator) -> None:
     is_main = accelerator.is_main_process
 
-    # 1. Count the text. Afterwards it stays on the disk: memory holds only the place where each
-    #    block of lines begins and, if they become the vocabulary, the frequencies of the words.
+    # 1. Count the text; raw text is split first, once, into files of the output folder. Afterwards
+    #    it stays on the disk: memory holds only the place where each block of lines begins and, if
+    #    they become the vocabulary, the frequencies of the words.
     splits = read_splits(settings, quiet=not is_main)
 
     # 2. The vocabulary of the softmax, and the model: a new one of the preset's shape, or the one

@@ -14,7 +14,7 @@ from elmo_hf.cli.options import (
     Model,
     ModelSplit,
     Overwrite,
-    splitter_name,
+    own_splitter,
 )
 from elmo_hf.extras import require
 from elmo_hf.hub.bundled import BUNDLED
@@ -92,7 +92,7 @@ def evaluate(
         raise ValueError("--split is for --raw only; otherwise the words of the file are tagged.")
     if output is not None:
         refuse_existing_file(output, overwrite)
-    tagger = ElmoTagger(model, choose_device(device), splitter_name(split), batch_size)
+    tagger = ElmoTagger(model, choose_device(device), own_splitter(split), batch_size)
     if raw:
         figures = evaluate_raw(tagger, gold)
         rows = {title(kind): row for kind, row in figures.items()}

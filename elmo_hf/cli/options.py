@@ -7,7 +7,8 @@ import typer
 
 from elmo_hf.system.command import Model as Model
 from elmo_hf.system.command import Overwrite as Overwrite
-from elmo_hf.text_splitting import SPLITTERS, WHITESPACE
+from elmo_hf.text.raw_text import splitter_name
+from elmo_hf.text_splitting import SPLITTERS
 
 Device = Annotated[
     str | None,
@@ -24,14 +25,17 @@ BatchSize = Annotated[
         help="The most sentences that the model reads at once; by default 256.",
     ),
 ]
-SPLITTER_NAMES = f"{', '.join(SPLITTERS)}, or none for words that have blanks between them"
-# of commands that take the splitter of their model by default
+SPLIT_HELP = (
+    f"How raw text becomes sentences and words: {', '.join(SPLITTERS)}; or none: words are "
+    "separated by blanks, and a line is a sentence."
+)
+Split = Annotated[str, typer.Option("--split", metavar="NAME", help=SPLIT_HELP)]
 ModelSplit = Annotated[
     str | None,
     typer.Option(
         "--split",
-        help=f"How raw text becomes sentences and words: {SPLITTER_NAMES}. The default is the "
-        "splitter that was saved with the model.",
+        metavar="NAME",
+        help=f"{SPLIT_HELP} The default is the splitter that was saved with the model.",
     ),
 ]
 Paragraphs = Annotated[
@@ -61,7 +65,10 @@ RawInputArgument = Annotated[
 ]
 InputArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="INPUT", help=f"{TEXT_HELP}. Several are counted together."),
+    typer.Argument(
+        metavar="INPUT",
+        help=f"{TEXT_HELP}; or, with --split, raw text. Several are counted together.",
+    ),
 ]
 InputOptions = Annotated[
     list[str] | None,
@@ -71,9 +78,9 @@ InputOptions = Annotated[
 ]
 
 
-def splitter_name(split: str | None) -> str | None:
-    """The name of a splitter: `none` is one as well."""
-    return WHITESPACE if split == "none" else split
+def own_splitter(split: str | None) -> str | None:
+    """The splitter that a model is to use instead of its own, if any."""
+    return None if split is None else splitter_name(split)
 
 
 def one_input(argument: str | None, option: str | None) -> str | None:

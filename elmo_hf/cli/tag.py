@@ -16,7 +16,7 @@ from elmo_hf.cli.options import (
     Paragraphs,
     RawInputArgument,
     one_input,
-    splitter_name,
+    own_splitter,
 )
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.system.processes import choose_device
@@ -65,7 +65,7 @@ def tag(
     output_format = output_format or ("colour" if sys.stdout.isatty() else "conllu")
     find_format(output_format, [])
     source = raw_source(pattern)
-    tagger = ElmoTagger(model, choose_device(device), splitter_name(split), batch_size)
+    tagger = ElmoTagger(model, choose_device(device), own_splitter(split), batch_size)
     show = find_format(output_format, tagger.labels.values())
     # typed text needs no bar
     is_typed = pattern == STANDARD_INPUT and sys.stdin.isatty()

@@ -9,7 +9,7 @@ from elmo_hf.hub.bundled import (
     find_tagger,
 )
 from elmo_hf.hub.cards import tagger_card
-from elmo_hf.hub.loading import load_elmo, load_model
+from elmo_hf.hub.loading import load_elmo, load_model, make_tokenizer
 from elmo_hf.hub.publish import publish
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "find_tagger",
     "load_elmo",
     "load_model",
+    "make_tokenizer",
     "publish",
     "tagger_card",
 ]

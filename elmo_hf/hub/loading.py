@@ -15,6 +15,7 @@ from elmo_hf.modeling_elmo import ElmoModel, ElmoPreTrainedModel
 from elmo_hf.private_interfaces import find_file
 from elmo_hf.system.failures import first_line
 from elmo_hf.system.untrusted import read_json, read_tensor_shapes, refuse_unreadable
+from elmo_hf.text.raw_text import splitter_name
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 INDEX = f"{WEIGHTS}.index.json"
@@ -63,6 +64,20 @@ def load_tokenizer(name: str, config: ElmoConfig) -> ElmoTokenizer:
         # its other settings are checked by nobody else
         tokenizer([["word"]], is_split_into_words=True, padding=True)
     return tokenizer
+
+
+def make_tokenizer(
+    config: ElmoConfig, split: str | None = None, base: str | None = None
+) -> ElmoTokenizer:
+    """
+    The tokenizer of a new model. It splits raw text by the splitter that `split` names; without one
+    like the tokenizer of the model `base`, or at blanks.
+    """
+    words: dict[str, Any] = {} if split is None else {"word_splitter": splitter_name(split)}
+    if split is None and base is not None:
+        known = load_tokenizer(find_model(base), config)
+        words = {"word_splitter": known.word_splitter, "language": known.language}
+    return ElmoTokenizer(max_characters_per_token=config.max_characters_per_token, **words)
 
 
 def load_config(place: str) -> ElmoConfig:

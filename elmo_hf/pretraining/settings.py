@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.system.failures import first_line
 from elmo_hf.system.untrusted import read_json
+from elmo_hf.text.paragraphs import PARAGRAPHS
+from elmo_hf.text.raw_text import NONE, check_split
+from elmo_hf.text_splitting import SPLITTERS
 from elmo_hf.training.settings import RATES, SEEDS, check_values, option
 
 # shapes of models, as fields of ElmoConfig
@@ -65,6 +68,16 @@ class TextOptions:
     )
     dataset_config_name: str | None = option(None, help="the configuration of the dataset")
     text_column: str = option("text", help="the column of the dataset that has the sentences")
+    split: str = option(
+        NONE,
+        help=f"how raw text becomes sentences and words: {', '.join(SPLITTERS)}; {NONE}: words are "
+        "separated by blanks, and a line is a sentence",
+    )
+    paragraphs: str = option(
+        "line",
+        help="where paragraphs of raw text end: after every line, or at a blank line",
+        choices=list(PARAGRAPHS),
+    )
     vocab_file: Path | None = option(
         None, help="the words of the softmax, one per line; default: those of the training text"
     )
@@ -129,6 +142,7 @@ class PretrainingSettings(TextOptions, ModelOptions, TrainingOptions):
                 "test_file out."
             )
         check_values(self)
+        check_split(self.split, self.paragraphs)
         if self.config_overrides is not None:
             # now, and not when a large text has been counted
             self.new_config()
@@ -144,6 +158,11 @@ class PretrainingSettings(TextOptions, ModelOptions, TrainingOptions):
         # some of its checks need values of the right type
         except (ValueError, TypeError) as error:
             raise ValueError(f"{str(self.config_overrides)!r}: {first_line(error)}.") from error
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the text has yet to be split."""
+        return self.split != NONE
 
     @property
     def highest_learning_rate(self) -> float:

@@ -2,6 +2,7 @@
 """The training, validation and test text of a run, counted."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tqdm.auto import tqdm
@@ -9,7 +10,7 @@ from tqdm.auto import tqdm
 from elmo_hf.hub.loading import saved_class
 from elmo_hf.pretraining.corpus import BlockCorpus, Corpus, DatasetCorpus
 from elmo_hf.pretraining.settings import PretrainingSettings
-from elmo_hf.text.dataset_rows import load_dataset
+from elmo_hf.pretraining.split_text import SPLITS, load_training_dataset, split_texts
 from elmo_hf.text.files import find_files, size_of
 
 
@@ -22,21 +23,29 @@ class Splits(NamedTuple):
 
 
 def read_splits(settings: PretrainingSettings, quiet: bool = False) -> Splits:
-    """Reads all text that the settings name once, to count it; `quiet` hides the progress bars."""
+    """
+    Reads all text that the settings name once, to count it; raw text is split into files first.
+    `quiet` hides the progress bars.
+    """
     dataset = None
-    if settings.dataset_name is not None:
-        dataset = load_dataset(settings.dataset_name, settings.dataset_config_name)
+    named = {split: getattr(settings, f"{split}_file") for split in SPLITS}
+    files = {split: pattern for split, pattern in named.items() if pattern is not None}
+    if settings.is_raw:
+        files = split_texts(settings, quiet)
+    elif settings.dataset_name is not None:
+        dataset = load_training_dataset(settings.dataset_name, settings.dataset_config_name)
 
-    def read(split: str, counts: Counter[str] | None = None) -> BlockCorpus | None:
+    def read(split: str, counts: Counter[str] | None = None) -> BlockCorpus:
         if dataset is None:
-            return read_files(getattr(settings, f"{split}_file"), split, quiet, counts)
+            return read_files(files[split], split, quiet, counts)
         return read_dataset(dataset, settings.text_column, split, quiet, counts)
 
     word_counts: Counter[str] | None = Counter() if needs_word_counts(settings) else None
     train = read("train", word_counts)
-    if train is None:
-        raise ValueError(f"The dataset {settings.dataset_name!r} has no split named train.")
-    return Splits(train, read("validation"), read("test"), word_counts)
+    held_out = {
+        split: read(split) for split in ("validation", "test") if split in (dataset or files)
+    }
+    return Splits(train, held_out.get("validation"), held_out.get("test"), word_counts)
 
 
 def needs_word_counts(settings: PretrainingSettings) -> bool:
@@ -48,11 +57,7 @@ def needs_word_counts(settings: PretrainingSettings) -> bool:
     return saved_class(settings.model_name_or_path) != "ElmoForPreTraining"
 
 
-def read_files(
-    pattern: str | None, split: str, quiet: bool, counts: Counter[str] | None
-) -> Corpus | None:
-    if pattern is None:
-        return None
+def read_files(pattern: str | Path, split: str, quiet: bool, counts: Counter[str] | None) -> Corpus:
     files = find_files(pattern)
     with tqdm(
         total=size_of(files), desc=f"count {split}", unit="B", unit_scale=True, disable=quiet
@@ -62,8 +67,6 @@ def read_files(
 
 def read_dataset(
     dataset: Any, column: str, split: str, quiet: bool, counts: Counter[str] | None
-) -> DatasetCorpus | None:
-    if split not in dataset:
-        return None
+) -> DatasetCorpus:
     with tqdm(total=len(dataset[split]), desc=f"count {split}", disable=quiet) as bar:
         return DatasetCorpus(dataset[split], column, counts, bar.update)

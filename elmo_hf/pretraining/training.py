@@ -11,6 +11,7 @@ import torch
 from accelerate import Accelerator
 from tqdm.auto import tqdm
 
+from elmo_hf.hub.loading import make_tokenizer
 from elmo_hf.modeling_elmo import ElmoForPreTraining, ElmoState
 from elmo_hf.pretraining.batches import known_words, next_batch
 from elmo_hf.pretraining.corpus import BlockCorpus
@@ -20,6 +21,7 @@ from elmo_hf.pretraining.streams import PackedStream
 from elmo_hf.pretraining.weight_average import WeightAverage
 from elmo_hf.training.checkpoints import Checkpoints, save_model
 from elmo_hf.training.divergence import refuse_divergence
+from elmo_hf.training.folder import SPLIT_TEXT
 from elmo_hf.training.identity import describe_run, hash_weights
 
 # A row forgets its state every 50 windows. In bilm-tf rows never do, and then memory cells may
@@ -148,6 +150,8 @@ class Pretraining:
     ):
         self.settings, self.accelerator, self.model = settings, accelerator, model
         self.streams, self.corpus, self.validation = streams, streams[0].corpus, validation
+        split = settings.split if settings.is_raw else None
+        self.tokenizer = make_tokenizer(model.config, split, settings.model_name_or_path)
         # before accelerate moves it
         identity = self.identify()
         self.is_main = accelerator.is_main_process
@@ -174,6 +178,7 @@ class Pretraining:
     def identify(self) -> dict[str, Any]:
         """What decides the result of a run; the model must be as it was before its training."""
         names = {field.name for field in fields(TrainingOptions)} - MAY_CHANGE
+        names |= {"split", "paragraphs"}
         settings = {name: getattr(self.settings, name) for name in names}
         contents = {"training text": self.corpus.checksum}
         if self.validation is not None:
@@ -190,7 +195,9 @@ class Pretraining:
 
     def resume(self) -> bool:
         """Loads the last checkpoint in `output_dir`, if there is one."""
-        return self.checkpoints.resume(self.settings.overwrite_output_dir)
+        # it was split in order to be counted
+        keep = [SPLIT_TEXT] if self.settings.is_raw else []
+        return self.checkpoints.resume(self.settings.overwrite_output_dir, keep)
 
     def describe(self) -> str:
         """What the run trains on how much text, in one line."""
@@ -272,7 +279,9 @@ class Pretraining:
             refuse_divergence(self.settings.output_dir, progress.step, perplexity)
             is_best = progress.best is None or perplexity < progress.best
             if is_best and self.is_main:
-                progress.best_checksum = save_model(self.model, self.settings.output_dir)
+                progress.best_checksum = save_model(
+                    self.model, self.settings.output_dir, self.tokenizer
+                )
         progress.best = perplexity if is_best else progress.best
         self.accelerator.log(figures, step=progress.step)
         progress.history.append({"step": progress.step, **figures})
@@ -286,7 +295,7 @@ class Pretraining:
         if progress.best is None:
             self.average.copy_to_model()
             if self.is_main:
-                save_model(self.model, folder)
+                save_model(self.model, folder, self.tokenizer)
         else:
             best = self.checkpoints.load_model(ElmoForPreTraining, progress.best_checksum)
             self.model.load_state_dict(best.state_dict())

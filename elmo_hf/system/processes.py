@@ -18,6 +18,9 @@ try:
 except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
+# one process may wait for the others as long as they work
+AS_LONG_AS_IT_TAKES = timedelta(days=365)
+
 
 @dataclass(frozen=True)
 class Processes:
@@ -30,18 +33,26 @@ class Processes:
     def is_first(self) -> bool:
         return self.rank == 0
 
-    def by_the_first(self, work: Callable[[], Any]) -> Any:
-        """Only the first process does the work; all of them get its result, or raise its error."""
+    def by_the_first(self, work: Callable[[], Any], takes_long: bool = False) -> Any:
+        """
+        Only the first process does the work; all of them get its result, or raise its error. Work
+        of more than a few minutes must say that it takes long, or the others give up.
+        """
+        group = None
+        if takes_long and self.count > 1:
+            group = distributed.new_group(backend="gloo", timeout=AS_LONG_AS_IT_TAKES)
         found = None
         if self.is_first:
             try:
                 found = work()
-            except (ValueError, OSError) as error:
+            except (ImportError, OSError, ValueError) as error:
                 found = error
         if self.count > 1:
             box = [found]
-            distributed.broadcast_object_list(box)
+            distributed.broadcast_object_list(box, group=group)
             [found] = box
+        if group is not None:
+            distributed.destroy_process_group(group)
         if isinstance(found, Exception):
             raise found
         return found
@@ -58,8 +69,7 @@ def process_group() -> Iterator[Processes]:
     if count == 1:
         yield Processes()
         return
-    # one may wait for the others as long as they work
-    distributed.init_process_group("gloo", timeout=timedelta(days=365))
+    distributed.init_process_group("gloo", timeout=AS_LONG_AS_IT_TAKES)
     try:
         yield Processes(distributed.get_rank(), count)
     finally:

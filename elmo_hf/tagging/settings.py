@@ -9,6 +9,8 @@ from pathlib import Path
 
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.tagging.tasks import TASKS
+from elmo_hf.text.raw_text import splitter_name
+from elmo_hf.text_splitting import SPLITTERS
 from elmo_hf.training.settings import RATES, SEEDS, check_values, option
 
 # What a head may read besides single layers.
@@ -68,6 +70,11 @@ class ModelSettings:
     _argument_group_name = "model"
 
     model_name_or_path: str = option(BUNDLED, help="an ELMo folder or Hub name")
+    split: str | None = option(
+        None,
+        help="how the tagger will split raw text, its training text being split already: "
+        f"{', '.join(SPLITTERS)}; default: like the biLM",
+    )
     finetune_bilm: bool = option(False, help="train the biLM as well")
     layers: str = option(
         "mix",
@@ -85,6 +92,8 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         check_values(self)
+        if self.split is not None:
+            splitter_name(self.split)
         if self.layers not in LAYERS and not self.layers.isdecimal():
             raise ValueError(
                 f"`layers` is {self.layers!r} but must be one of {', '.join(LAYERS)}, or the "

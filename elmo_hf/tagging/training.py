@@ -17,7 +17,8 @@ from elmo_hf.tagging.batches import Batches, to_device
 from elmo_hf.tagging.evaluation import Evaluation, Evaluator
 from elmo_hf.tagging.figures import describe, fractions
 from elmo_hf.tagging.settings import TrainingSettings
-from elmo_hf.training.checkpoints import Checkpoints, save_model
+from elmo_hf.tokenization_elmo import ElmoTokenizer
+from elmo_hf.training.checkpoints import Checkpoints, save_files, save_model
 from elmo_hf.training.divergence import refuse_divergence
 from elmo_hf.training.identity import (
     describe_run,
@@ -91,6 +92,7 @@ def train_tagger(
     evaluator: Evaluator,
     settings: TrainingSettings,
     identity: dict[str, Any] | None = None,
+    tokenizer: ElmoTokenizer | None = None,
 ) -> Progress:
     """
     Trains until no epoch is better on the validation text. The best epoch's weights are left in the
@@ -125,10 +127,13 @@ def train_tagger(
                 f"{evaluation.loss:.4f}, {describe(evaluation.figures)}"
             )
             if progress.best_epoch == progress.epoch:
-                progress.best_checksum = save_model(model, settings.output_dir)
+                progress.best_checksum = save_model(model, settings.output_dir, tokenizer)
         checkpoints.save(progress.epoch * steps)
     best = checkpoints.load_model(ElmoForTokenClassification, progress.best_checksum)
     model.load_state_dict(best.state_dict())
+    if tokenizer is not None and accelerator.is_main_process:
+        # a finished run may be repeated with another splitter
+        save_files(settings.output_dir, tokenizer)
     return progress
 
 

@@ -13,6 +13,14 @@ from elmo_hf.text.lines import (
     text_source,
 )
 from elmo_hf.text.paragraphs import Paragraph, TextSentence, join_lines, sentence_source
+from elmo_hf.text.raw_text import (
+    RawText,
+    check_split,
+    raw_files,
+    raw_rows,
+    split_documents,
+    splitter_name,
+)
 
 __all__ = [
     "BadLineError",
@@ -20,14 +28,20 @@ __all__ = [
     "LineSource",
     "Paragraph",
     "RawSource",
+    "RawText",
     "TextSentence",
     "batches_by_length",
+    "check_split",
     "dataset_source",
     "find_files",
     "join_lines",
     "map_by_length",
+    "raw_files",
+    "raw_rows",
     "raw_source",
     "sentence_source",
     "size_of",
+    "split_documents",
+    "splitter_name",
     "text_source",
 ]

@@ -6,6 +6,7 @@ import pickle
 import re
 import shutil
 import sys
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from accelerate.utils import load as load_saved
 from tqdm.auto import tqdm
 
 from elmo_hf.hub.bundled import WEIGHTS
-from elmo_hf.hub.loading import Loaded, load_model
+from elmo_hf.hub.loading import Loaded, load_model, make_tokenizer
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
 from elmo_hf.system.checksums import NAME as CHECKSUMS
 from elmo_hf.system.checksums import checksum, find_damage, write_checksums
@@ -69,12 +70,14 @@ class Checkpoints:
         self.states = states
         self.processes = Processes(accelerator.process_index, accelerator.num_processes)
 
-    def resume(self, overwrite: bool = False) -> bool:
+    def resume(self, overwrite: bool = False, keep: Collection[str] = ()) -> bool:
         """
         Loads the newest state that is not damaged, if there is one. Another run in the folder is an
-        error, or is removed if it may be overwritten.
+        error, or is removed if it may be overwritten; `keep` names what this run has made already.
         """
-        path = self.processes.by_the_first(lambda: begin_run(self.folder, self.identity, overwrite))
+        path = self.processes.by_the_first(
+            lambda: begin_run(self.folder, self.identity, overwrite, keep)
+        )
         if path is None:
             return False
         try:
@@ -152,10 +155,12 @@ def plain_values(state: Any) -> Any:
     return state.item() if isinstance(state, np.generic) else state
 
 
-def begin_run(folder: Path, identity: dict[str, Any], overwrite: bool) -> Path | None:
+def begin_run(
+    folder: Path, identity: dict[str, Any], overwrite: bool, keep: Collection[str] = ()
+) -> Path | None:
     """The checkpoint to resume from, if there is one; the folder belongs to the run from now on."""
     if overwrite:
-        clear(folder)
+        clear(folder, keep)
     known = read_identity(folder)
     if known is not None:
         refuse_other_run(folder, known, identity)
@@ -239,19 +244,25 @@ def report_failure(what: str, folder: Path, building: Path) -> AbstractContextMa
     return explain_failure(folder, explain, lambda: shutil.rmtree(building, ignore_errors=True))
 
 
-def save_model(model: ElmoPreTrainedModel, folder: Path) -> int:
+def save_model(
+    model: ElmoPreTrainedModel, folder: Path, tokenizer: ElmoTokenizer | None = None
+) -> int:
     """
-    Saves a model and its tokenizer. Each file takes its name whole; other files stay. Returns the
-    checksum of the weights.
+    Saves a model and its tokenizer, by default one that splits at blanks. Each file takes its name
+    whole; other files stay. Returns the checksum of the weights.
     """
+    save_files(folder, model, tokenizer or make_tokenizer(model.config))
+    return checksum(folder / WEIGHTS)
+
+
+def save_files(folder: Path, *parts: ElmoPreTrainedModel | ElmoTokenizer) -> None:
+    """Saves a model, a tokenizer or both."""
     building = folder / ".model.part"
     shutil.rmtree(building, ignore_errors=True)
-    width = model.config.max_characters_per_token
     with report_failure("The model", folder, building):
-        model.save_pretrained(building)
-        ElmoTokenizer(max_characters_per_token=width).save_pretrained(building)
+        for part in parts:
+            part.save_pretrained(building)
     give_usual_permissions(building)
     for file in building.iterdir():
         os.replace(file, folder / file.name)
     building.rmdir()
-    return checksum(folder / WEIGHTS)

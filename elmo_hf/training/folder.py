@@ -1,9 +1,10 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """The output folder of a training: one run at a time, and never unasked in the place of a model."""
 
+import glob
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -31,6 +32,8 @@ OF_A_RUN = (
     "*_results.json",
     *PUBLISHED,
 )
+# Sentences made of raw text. A run makes them before it has begun, so they are no obstacle to one.
+SPLIT_TEXT = "split-text"
 # what else reveals a model
 MODELS = ("*.safetensors", "*.bin", "*.hdf5")
 
@@ -66,11 +69,13 @@ def claimed_folder(
 def refuse_inputs(folder: Path, inputs: Iterable[object], overwrite: bool) -> None:
     """What a run reads must not be what it replaces or removes."""
     for value in inputs:
-        if not isinstance(value, (str, Path)) or not Path(value).exists():
+        if not isinstance(value, (str, Path)):
             continue
-        inside = Path(os.path.relpath(Path(value).resolve(), folder.resolve())).parts
-        is_removed = overwrite and inside and any(fnmatch(inside[0], one) for one in OF_A_RUN)
-        if not inside or is_removed:
+        replaced = (*OF_A_RUN, SPLIT_TEXT) if overwrite else (SPLIT_TEXT,)
+        for path in [value] if Path(value).exists() else glob.glob(str(value)):
+            inside = Path(os.path.relpath(Path(path).resolve(), folder.resolve())).parts
+            if inside and not any(fnmatch(inside[0], one) for one in replaced):
+                continue
             raise ValueError(
                 f"{str(value)!r} is what the training starts from, and would be lost; choose "
                 "another --output_dir."
@@ -90,9 +95,9 @@ def refuse_occupied(folder: Path, overwrite: bool) -> None:
             )
 
 
-def clear(folder: Path) -> None:
-    """Removes what a run writes; other files stay."""
-    for pattern in OF_A_RUN:
+def clear(folder: Path, keep: Collection[str] = ()) -> None:
+    """Removes what a run writes, but for the names to keep; other files stay."""
+    for pattern in {*OF_A_RUN, SPLIT_TEXT}.difference(keep):
         for path in folder.glob(pattern):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)

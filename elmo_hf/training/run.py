@@ -24,11 +24,9 @@ def training_run(name: str, *settings: Any) -> Iterator[Accelerator]:
     tracker, which is sent all fields. Files and folders in other fields are never overwritten.
     """
     keep_freed_memory()
-    fields = {
-        field.name: getattr(group, field.name)
-        for group in settings
-        for field in dataclasses.fields(group)
-    }
+    known = [(group, field) for group in settings for field in dataclasses.fields(group)]
+    fields = {field.name: getattr(group, field.name) for group, field in known}
+    inputs = [getattr(group, field.name) for group, field in known if may_be_path(field)]
     folder, tracker = Path(fields["output_dir"]), fields.get("report_to")
     with quiet_transformers():
         accelerator = Accelerator(
@@ -36,7 +34,7 @@ def training_run(name: str, *settings: Any) -> Iterator[Accelerator]:
         )
         with claimed_folder(
             folder,
-            [value for name, value in fields.items() if name != "output_dir"],
+            inputs,
             fields.get("overwrite_output_dir", False),
             accelerator.process_index,
             accelerator.num_processes,
@@ -48,6 +46,11 @@ def training_run(name: str, *settings: Any) -> Iterator[Accelerator]:
             yield accelerator
             # Not after an error: a process that fails must not wait for the others.
             leave_together(accelerator)
+
+
+def may_be_path(field: dataclasses.Field) -> bool:
+    """The name of a preset or of a splitter is none, even if a folder is called like it."""
+    return "choices" not in field.metadata and field.name not in ("output_dir", "split")
 
 
 @contextmanager

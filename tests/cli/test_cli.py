@@ -1,5 +1,6 @@
 """The command `elmo-hf` and the script, as a user calls them."""
 
+import gzip
 import io
 import json
 import re
@@ -92,9 +93,11 @@ def test_script_does_what_the_command_does(elmo_hf, source, tmp_path):
         (["embed", "--output", "x.npy", "--on-error", "x"], "must be one of stop, skip"),
         (["tag", "--device", "gpu"], "The device 'gpu' cannot be used"),
         (["vocab"], "Name at least one text"),
+        (["vocab", "text", "--split", "finnish"], "`split` is 'finnish' but must be one of none,"),
+        (["vocab", "text", "--paragraphs", "blank"], "name a splitter for raw text, as in --split"),
     ],
     ids=["nothing-there", "nothing-given", "not-on-the-hub", "info", "export"]
-    + ["two-texts", "no-text", "on-error", "device", "vocab"],
+    + ["two-texts", "no-text", "on-error", "device", "vocab", "splitter", "paragraphs"],
 )
 def test_mistakes_are_one_sentence(elmo_hf, tmp_path, monkeypatch, arguments, sentence):
     monkeypatch.chdir(tmp_path)
@@ -210,6 +213,22 @@ def test_vocab_counts_several_texts(elmo_hf, tmp_path):
     assert output.read_text().split() == ["<S>", "</S>", "<UNK>", "the"]
 
 
+def test_vocab_counts_raw_text(elmo_hf, tmp_path):
+    """The words of the sentences, as pretraining splits them."""
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"It's the\ndog. The dog isn't here"))
+    (tmp_path / "b.txt").write_text("It is.\n\nHere!\n")
+    output = tmp_path / "vocab.txt"
+    raw = ["vocab", tmp_path / "[ab].txt*", "--output", output, "--overwrite"]
+    for paragraphs in ("line", "blank"):
+        printed, _ = elmo_hf(*raw, "--split", "english", "--paragraphs", paragraphs)
+        assert "14 words, 100.00% of the text's 15" in printed
+        found = output.read_text().split()
+        assert found[:6] == ["<S>", "</S>", "<UNK>", ".", "It", "dog"] and "n't" in found
+    (tmp_path / "empty.txt").write_text("\n\n")
+    _, complained = elmo_hf("vocab", tmp_path / "empty.txt", "--split", "english", code=1)
+    assert "There is no sentence in" in complained
+
+
 def test_push_needs_a_model(elmo_hf):
     _, complained = elmo_hf("push", "me/elmo", code=2)
     assert "--model" in complained
@@ -293,7 +312,7 @@ def test_tag_splits_raw_text_as_it_is_told(elmo_hf, tagger_folder, tmp_path):
         ["Go", "!"],
     ]
     _, complained = elmo_hf("tag", "--model", tagger_folder, "--split", "klingon", code=1)
-    assert "`word_splitter` is 'klingon'; choose" in complained
+    assert "`split` is 'klingon' but must be one of none, whitespace" in complained
 
 
 def test_tag_reads_standard_input_and_paints(elmo_hf, tagger_folder, monkeypatch):

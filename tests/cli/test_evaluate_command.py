@@ -81,7 +81,7 @@ def test_raw_text(evaluate, tmp_path):
         (["tagger", "--raw"], "'tagger' is a folder; name a file in it."),
         (["gold", "--task", "x"], "--task is 'x' but must be pos or ner."),
         (["gold", "--split", "none"], "--split is for --raw only"),
-        (["gold", "--raw", "--split", "x"], "choose whitespace, english"),
+        (["gold", "--raw", "--split", "x"], "must be one of none, whitespace, english"),
         (["gold", "--raw", "--tag-column", "xpos"], "leave out --train-file, --task"),
         (["joined", "--raw"], "line 1: 1 tab-separated column, but CoNLL-U has 10"),
     ],

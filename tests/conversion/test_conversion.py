@@ -130,10 +130,22 @@ def test_round_trip_over_random_sizes(fields, tmp_path_factory):
     assert config_from_options(options) == config_from_options(options_from_config(config))
 
 
+def test_a_splitter_is_saved_with_the_tokenizer(tmp_path):
+    options, weights = write_model(tmp_path / "source", tiny_config())
+    files = {"options_file": options, "weight_file": weights, "output_dir": tmp_path / "elmo"}
+    with pytest.raises(ValueError, match="`split` is 'finnish' but must be one of none, white"):
+        convert(**files, split="finnish")
+    assert not (tmp_path / "elmo").exists()
+    for split, saved in (("spacy:fi", "spacy:fi"), ("none", "whitespace")):
+        convert(**files, split=split, overwrite=True)
+        assert ElmoTokenizer.from_pretrained(tmp_path / "elmo").word_splitter == saved
+
+
 def test_result_loads_and_carries_its_provenance(tmp_path, capsys):
     folder = converted(tmp_path)
     model = ElmoModel.from_pretrained(folder)
-    assert ElmoTokenizer.from_pretrained(folder).max_characters_per_token == 16
+    tokenizer = ElmoTokenizer.from_pretrained(folder)
+    assert (tokenizer.max_characters_per_token, tokenizer.word_splitter) == (16, "whitespace")
     assert model.config.provenance["weight_file"] == "weights.hdf5"
     assert len(model.config.provenance["weight_sha256"]) == 64
     assert [mix.gamma.item() for mix in model.mixes] == [1.0]

@@ -29,9 +29,8 @@ def bilm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bilm") / "elmo"
     torch.manual_seed(0)
     ElmoModel(tiny_config(hidden_dropout=0.1)).save_pretrained(folder)
-    ElmoTokenizer(max_characters_per_token=tiny_config().max_characters_per_token).save_pretrained(
-        folder
-    )
+    width = tiny_config().max_characters_per_token
+    ElmoTokenizer(width, word_splitter="moses", language="fr").save_pretrained(folder)
     return folder
 
 
@@ -47,7 +46,11 @@ def results(folder) -> dict:
 @pytest.fixture(scope="module")
 def trained(bilm, tmp_path_factory):
     output = tmp_path_factory.mktemp("trained") / "tagger"
-    return output, run(SCRIPT, command(bilm, output))
+    printed = run(SCRIPT, command(bilm, output))
+    tokenizer = ElmoTokenizer.from_pretrained(output)
+    # those of the biLM
+    assert (tokenizer.word_splitter, tokenizer.language) == ("moses", "fr")
+    return output, printed
 
 
 def test_run_leaves_a_model_figures_predictions_and_a_report(trained):
@@ -82,7 +85,9 @@ def test_run_leaves_a_model_figures_predictions_and_a_report(trained):
 
 def test_only_the_same_run_goes_on_in_a_folder(bilm, trained):
     folder, _ = trained
-    assert_only_the_same_run_goes_on(SCRIPT, command(bilm, folder), folder)
+    # the splitter is for later text, and may change
+    assert_only_the_same_run_goes_on(SCRIPT, command(bilm, folder, "--split", "english"), folder)
+    assert ElmoTokenizer.from_pretrained(folder).word_splitter == "english"
 
 
 def test_a_run_that_diverges_stops_and_saves_nothing(bilm, tmp_path):

@@ -83,8 +83,9 @@ def test_resumed_run_ends_with_the_same_weights(setting, trained, tmp_path):
 
 
 def test_only_the_same_run_goes_on_in_a_folder(setting, trained):
-    arguments = [*setting, "--output_dir", trained, "--num_train_epochs", 3]
+    arguments = [*setting, "--output_dir", trained, "--num_train_epochs", 3, "--split", "english"]
     assert_only_the_same_run_goes_on(SCRIPT, arguments, trained)
+    assert ElmoTokenizer.from_pretrained(trained).word_splitter == "english"
 
 
 def test_a_run_that_diverges_stops_and_saves_nothing(setting, tmp_path):

@@ -31,6 +31,7 @@ DEFAULTS = {
     "cache_dir": None,
     "no_feature_cache": False,
     "model_name_or_path": "bundled",
+    "split": None,
     "finetune_bilm": False,
     "layers": "mix",
     "num_mixes": 1,

@@ -35,9 +35,13 @@ def test_a_folder_with_files_of_somebody_else_is_refused(tmp_path, name):
         pass
 
 
-@pytest.mark.parametrize("place", [".", "checkpoint-1", "predictions-test.conllu"])
+@pytest.mark.parametrize(
+    "place", [".", "checkpoint-1", "predictions-test.conllu", "split-text/*.txt"]
+)
 def test_what_a_training_starts_from_is_never_overwritten(tmp_path, place):
     (tmp_path / "checkpoint-1").mkdir()
+    (tmp_path / "split-text").mkdir()
+    (tmp_path / "split-text" / "train.txt").touch()
     (tmp_path / "predictions-test.conllu").touch()
     inputs = ["pos", None, 3, str(tmp_path / place)]
     with (
@@ -49,6 +53,9 @@ def test_what_a_training_starts_from_is_never_overwritten(tmp_path, place):
 
 def test_a_cache_in_the_folder_is_no_obstacle(tmp_path):
     (tmp_path / "features").mkdir()
+    (tmp_path / "split-text").mkdir()
+    with claimed_folder(tmp_path):
+        pass
     with claimed_folder(tmp_path, [tmp_path / "features"], overwrite=True):
         pass
 
@@ -71,6 +78,9 @@ def test_only_files_of_a_run_are_cleared(tmp_path):
     outside.mkdir()
     (outside / "kept").touch()
     (tmp_path / "checkpoint-4").symlink_to(outside)
+    (tmp_path / "split-text").mkdir()
+    clear(tmp_path, keep=["split-text"])
+    assert (tmp_path / "split-text").exists() and not (tmp_path / "run.json").exists()
     clear(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "checkpoints",

@@ -7,7 +7,7 @@ import pytest
 from accelerate.tracking import GeneralTracker
 from transformers.utils import logging
 
-from elmo_hf.training import training_run
+from elmo_hf.training import option, training_run
 
 
 @dataclass
@@ -18,9 +18,23 @@ class Settings:
 
 
 @dataclass
+class Names:
+    split: str
+    preset: str = option("small", help="", choices=["small"])
+
+
+@dataclass
 class Tracking:
     report_to: GeneralTracker
     size: int = 3
+
+
+def test_a_name_is_no_path(tmp_path, monkeypatch):
+    """A folder may be called like the splitter or the preset of its run."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("small", "english", "small", "english"):
+        with training_run("test", Settings(Path(name)), Names("english")):
+            pass
 
 
 def test_a_run_makes_its_folder_and_tells_its_tracker(tmp_path, monkeypatch):
