@@ -9,6 +9,7 @@ from faults.inputs_resumed import (
     UnfinishedFeatures,
 )
 from faults.inputs_settings import Overrides, WordVectors
+from faults.inputs_tagging import RawText, Treebank
 from faults.inputs_texts import GzippedText, Tagged, Text
 from faults.inputs_weights import GzippedVocabulary, Options, Vocabulary, Weights, Zip
 from faults.kind import Command, Kind
@@ -23,6 +24,8 @@ KINDS: list[Kind] = [
     GzippedVocabulary(),
     Text(),
     GzippedText(),
+    RawText(),
+    Treebank(),
     Tagged("conllu"),
     Tagged("columns"),
     Tagged("joined"),

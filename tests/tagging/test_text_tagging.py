@@ -8,12 +8,12 @@ import sys
 import time
 
 import pytest
+from helpers.conllu import rebuild
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_hf import ElmoTagger, ElmoTokenizer
 from elmo_hf.tagging.output import FORMATS, as_jsonl, as_tsv, find_format
-from elmo_hf.tagging.spaces import unescape_spaces
 from elmo_hf.tagging.tagger import TaggedSentence
 from elmo_hf.tagging.text_tagging import tag_text
 from elmo_hf.text.lines import RawSource, decode_lines
@@ -52,24 +52,6 @@ def show(text: str, output_format: str = "conllu", splitter="english", paragraph
     shown = find_format(output_format, ["X"])
     groups = tag_text(tagger, source_of(text), paragraphs)
     return "".join(shown(tagged) for group in groups for tagged in group)
-
-
-def rebuild(conllu: str) -> str:
-    """The text of CoNLL-U, by its tokens and its last column alone."""
-    text, covered = "", 0
-    for line in conllu.split("\n"):
-        if not line or line.startswith("#"):
-            covered = 0
-            continue
-        number, form, *_, misc = line.split("\t")
-        if "-" in number:
-            covered = int(number.split("-")[1])
-        elif int(number) <= covered:
-            continue
-        notes = dict(note.split("=", 1) for note in misc.split("|") if "=" in note)
-        after = "" if notes.get("SpaceAfter") == "No" else notes.get("SpacesAfter", r"\s")
-        text += unescape_spaces(notes.get("SpacesBefore", "")) + form + unescape_spaces(after)
-    return text
 
 
 def test_the_bundled_tagger_tags_raw_text():
