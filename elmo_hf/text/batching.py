@@ -25,6 +25,13 @@ def check_sentences(sentences: Iterable[Sequence[str]]) -> None:
             raise ValueError(f"A word is a string, not {odd!r:.50}.")
 
 
+def check_batch_size(most: int | None) -> int:
+    """The most sentences that are read at once; refuses fewer than one."""
+    if most is not None and most < 1:
+        raise ValueError(f"The batch size is {most} but must be at least 1.")
+    return SENTENCES_AT_ONCE if most is None else most
+
+
 def batches_by_length(
     lengths: Sequence[int], budget: int, numbers: Iterable[int] | None = None
 ) -> Iterator[list[int]]:
@@ -52,12 +59,14 @@ def map_by_length(
     sentences: Iterable[Sequence[str]],
     window: int,
     budget: int,
+    most: int | None = None,
 ) -> Iterator[Result]:
     """
     The results of `work` on batches of sentences, one by one in the order of the sentences. Only
     the sentences of one window are batched by length together, so memory stays bounded for any
-    number of sentences.
+    number of sentences. A batch has at most `most` sentences, by default 256.
     """
+    most = check_batch_size(most)
     if window < 1:
         raise ValueError(f"`window` is {window} but must be at least 1.")
     rest = iter(sentences)
@@ -65,8 +74,8 @@ def map_by_length(
         check_sentences(some)
         done: dict[int, Result] = {}
         for batch in batches_by_length([len(words) for words in some], budget):
-            for start in range(0, len(batch), SENTENCES_AT_ONCE):
-                numbers = batch[start : start + SENTENCES_AT_ONCE]
+            for start in range(0, len(batch), most):
+                numbers = batch[start : start + most]
                 results = work([some[number] for number in numbers])
                 done.update(zip(numbers, results, strict=True))
         yield from (done[number] for number in range(len(some)))
