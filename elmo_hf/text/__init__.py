@@ -3,6 +3,7 @@
 
 from elmo_hf.text.batching import batches_by_length, map_by_length
 from elmo_hf.text.dataset_rows import dataset_source
+from elmo_hf.text.fasta import fasta_source
 from elmo_hf.text.files import find_files, size_of
 from elmo_hf.text.lines import (
     BadLineError,
@@ -23,6 +24,7 @@ __all__ = [
     "TextSentence",
     "batches_by_length",
     "dataset_source",
+    "fasta_source",
     "find_files",
     "join_lines",
     "map_by_length",
