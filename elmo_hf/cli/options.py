@@ -15,6 +15,10 @@ Device = Annotated[
         help="Where the model runs, as in cpu or cuda:1; by default on a GPU if there is one.",
     ),
 ]
+BatchSize = Annotated[
+    int | None,
+    typer.Option("--batch-size", help="The most sentences that the model reads at once."),
+]
 
 # A text may be given in two ways; `one_input` and `all_inputs` join them.
 TEXT_HELP = (
