@@ -9,7 +9,7 @@ from faults.inputs_resumed import (
     UnfinishedFeatures,
 )
 from faults.inputs_settings import Overrides, WordVectors
-from faults.inputs_texts import GzippedText, Tagged, Text
+from faults.inputs_texts import Fasta, GzippedText, Tagged, Text
 from faults.inputs_weights import GzippedVocabulary, Options, Vocabulary, Weights, Zip
 from faults.kind import Command, Kind
 from faults.programs import PROGRAMS
@@ -23,6 +23,7 @@ KINDS: list[Kind] = [
     GzippedVocabulary(),
     Text(),
     GzippedText(),
+    Fasta(),
     Tagged("conllu"),
     Tagged("columns"),
     Tagged("joined"),
