@@ -26,7 +26,7 @@ from elmo_hf.pooling import POOLINGS
 from elmo_hf.system.memory import keep_freed_memory
 from elmo_hf.system.processes import choose_device, process_group
 from elmo_hf.text.dataset_rows import dataset_source
-from elmo_hf.text.fasta import RESIDUES, fasta_source, is_fasta
+from elmo_hf.text.fasta import RESIDUES, fasta_source, is_fasta, refuse_unnamed
 from elmo_hf.text.lines import STANDARD_INPUT, BadLineError, LineSource, raw_source, text_source
 from elmo_hf.text.looks_raw import watch_for_raw_text
 from elmo_hf.text.paragraphs import PARAGRAPHS, check_paragraphs, sentence_source
@@ -159,7 +159,8 @@ def open_text(pattern: str, split: str, paragraphs: str, on_error: str, shared: 
     splitter = choose_splitter(split)
     if splitter is None:
         return text_source(pattern, on_error, shared)
-    return sentence_source(raw_source(pattern, on_error, shared), splitter, paragraphs)
+    raw = raw_source(pattern, on_error, shared)
+    return sentence_source(refuse_unnamed(raw) if split == RESIDUES else raw, splitter, paragraphs)
 
 
 def warn_of_raw_text(word: str) -> None:

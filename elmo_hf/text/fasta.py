@@ -14,6 +14,7 @@ from elmo_hf.text.lines import (
     Line,
     LineSource,
     RawLine,
+    RawSource,
     file_lines,
     raw_source,
     stop_or_skip,
@@ -55,6 +56,21 @@ def is_fasta(pattern: str) -> bool:
 def has_ending(file: Path) -> bool:
     bare = file.with_suffix("") if is_gzipped(file) else file
     return bare.suffix.lower() in ENDINGS
+
+
+def refuse_unnamed(source: RawSource) -> RawSource:
+    """The same lines of a text; one that begins like FASTA is refused when it is read."""
+
+    def lines() -> Iterator[RawLine]:
+        for line in source.lines:
+            if line.number == 0 and line.text.startswith(">"):
+                raise ValueError(
+                    f"{line.place}: this is the header of a FASTA file, and would be read as "
+                    f"residues; give the file a name that ends in {', '.join(ENDINGS)}."
+                )
+            yield line
+
+    return source._replace(lines=lines())
 
 
 def fasta_source(pattern: str, on_error: str = "stop", shared: bool = False) -> LineSource:

@@ -63,6 +63,15 @@ def test_fasta_is_not_embedded_as_text(folder, fasta, tmp_path, split):
     assert not list(tmp_path.glob("*.npy"))
 
 
+def test_fasta_of_another_name_is_not_embedded_with_its_headers(folder, tmp_path):
+    (tmp_path / "proteins.txt").write_text(">a\nMK\n")
+    with pytest.raises(ValueError, match="line 1: this is the header.* ends in .fasta, .fa, .faa"):
+        embed(tmp_path / "out.npy", str(tmp_path / "proteins.txt"), str(folder), split="characters")
+    (tmp_path / "proteins.txt").write_text("MK\n")
+    embed(tmp_path / "out.npy", str(tmp_path / "proteins.txt"), str(folder), split="characters")
+    assert len(read(tmp_path / "out.npy")) == 1
+
+
 def test_a_mistake_in_a_record_is_reported(folder, tmp_path):
     path = tmp_path / "proteins.fasta"
     path.write_text(">a\nMK\n>b\n")
