@@ -1,12 +1,24 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """`elmo-hf embed`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from tqdm.auto import tqdm
 
-from elmo_hf.cli.options import Device, InputArgument, InputOption, Model, Overwrite, one_input
+from elmo_hf.cli.options import (
+    BatchSize,
+    Device,
+    InputArgument,
+    InputOption,
+    Model,
+    Overwrite,
+    Paragraphs,
+    Split,
+    one_input,
+)
 from elmo_hf.embedding import ElmoEmbedder, EmbeddingJob
 from elmo_hf.embedding.formats import SUFFIXES
 from elmo_hf.embedding.job import LineTooLongError
@@ -16,7 +28,12 @@ from elmo_hf.pooling import POOLINGS
 from elmo_hf.system.memory import keep_freed_memory
 from elmo_hf.system.processes import choose_device, process_group
 from elmo_hf.text.dataset_rows import dataset_source
-from elmo_hf.text.lines import STANDARD_INPUT, BadLineError, text_source
+from elmo_hf.text.fasta import RESIDUES, fasta_source, is_fasta, refuse_unnamed
+from elmo_hf.text.lines import STANDARD_INPUT, BadLineError, LineSource, raw_source, text_source
+from elmo_hf.text.looks_raw import watch_for_raw_text
+from elmo_hf.text.paragraphs import sentence_source
+from elmo_hf.text.raw_text import NONE, check_split
+from elmo_hf.text_splitting import find_splitter
 
 ENDINGS = ", ".join(SUFFIXES)
 Output = Annotated[
@@ -41,7 +58,9 @@ DatasetName = Annotated[
 DatasetConfig = Annotated[
     str | None, typer.Option("--dataset-config-name", help="The configuration of the dataset.")
 ]
-Split = Annotated[str, typer.Option("--dataset-split", help="The split of the dataset to read.")]
+DatasetSplit = Annotated[
+    str, typer.Option("--dataset-split", help="The split of the dataset to read.")
+]
 Column = Annotated[str, typer.Option("--column", help="The column that holds the sentences.")]
 OnError = Annotated[
     str,
@@ -63,8 +82,11 @@ def embed(
     dtype: Dtype = "float32",
     dataset_name: DatasetName = None,
     dataset_config: DatasetConfig = None,
-    split: Split = "train",
+    dataset_split: DatasetSplit = "train",
     column: Column = "text",
+    split: Split = NONE,
+    paragraphs: Paragraphs = "line",
+    batch_size: BatchSize = None,
     on_error: OnError = "stop",
     device: Device = None,
     overwrite: Overwrite = False,
@@ -78,13 +100,20 @@ def embed(
     pattern = one_input(text, input_option)
     if dataset_name is not None and pattern is not None:
         raise ValueError("Give --input or --dataset-name, not both.")
+    check_split(split, paragraphs)
+    splitter = None if split == NONE else find_splitter(split)
     keep_freed_memory()
     with process_group() as processes:
         if dataset_name is not None:
-            source = dataset_source(dataset_name, dataset_config, split, column, on_error)
+            source = dataset_source(
+                dataset_name, dataset_config, dataset_split, column, on_error, splitter
+            )
         else:
-            source = text_source(pattern or STANDARD_INPUT, on_error, shared=processes.count > 1)
-        embedder = ElmoEmbedder(model, device=choose_device(device))
+            shared = processes.count > 1
+            source = open_text(pattern or STANDARD_INPUT, split, paragraphs, on_error, shared)
+        if splitter is None and processes.is_first:
+            source = source._replace(lines=watch_for_raw_text(source.lines, warn_of_raw_text))
+        embedder = ElmoEmbedder(model, device=choose_device(device), batch_size=batch_size)
         job = EmbeddingJob(embedder, output, layers, pooling, dtype, on_error=on_error)
         try:
             job.write(source, overwrite, processes)
@@ -92,3 +121,26 @@ def embed(
             raise type(error)(f"{error} Or pass --on-error skip to leave it empty.") from error
         if processes.is_first:
             print(f"saved in {output}")
+
+
+def open_text(pattern: str, split: str, paragraphs: str, on_error: str, shared: bool) -> LineSource:
+    """Sentences of a text: as they are, split, or the records of a FASTA file."""
+    if is_fasta(pattern):
+        if split != RESIDUES:
+            raise ValueError(
+                f"{pattern!r} is FASTA, which is read residue by residue; pass --split {RESIDUES}."
+            )
+        return fasta_source(pattern, on_error, shared)
+    if split == NONE:
+        return text_source(pattern, on_error, shared)
+    raw = raw_source(pattern, on_error, shared)
+    raw = refuse_unnamed(raw) if split == RESIDUES else raw
+    return sentence_source(raw, find_splitter(split), paragraphs)
+
+
+def warn_of_raw_text(word: str) -> None:
+    tqdm.write(
+        f"This looks like raw text: {word!r} is read as one word. If so, stop and pass "
+        "--split english, or another splitter.",
+        file=sys.stderr,
+    )

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from elmo_hf.system.writing import new_file
 from elmo_hf.text.lines import Line
 
-# A chunk ends after this many lines or words, whichever comes first: memory is bounded by words.
+# The most lines and words of a chunk, which bound memory; a longer line is a chunk of its own.
 CHUNK = 1024
 CHUNK_WORDS = 1 << 15
 
@@ -28,6 +28,8 @@ class Chunk(NamedTuple):
     # counted from 0
     numbers: np.ndarray
     sentences: list[str]
+    # the names of the sentences' records, in formats that have names; else none
+    keys: list[str]
     # how many vectors each sentence has: one per word, or a single one when it is pooled
     lengths: np.ndarray
     # the sentences' vectors one after the other, (vectors, size) or (vectors, layers, size)
@@ -53,11 +55,13 @@ class Chunk(NamedTuple):
             values = np.concatenate([a.swapaxes(0, 1) if a.ndim == 3 else a for a in arrays])
         numbers = np.array([line.number for line in lines])
         texts = [line.text for line in lines]
-        return cls(numbers, texts, lengths, values, np.array([*left_empty], np.int64))
+        keys = [line.key for line in lines if line.key is not None]
+        return cls(numbers, texts, keys, lengths, values, np.array([*left_empty], np.int64))
 
     def save(self, path: Path) -> None:
         saved = self._asdict()
-        saved["sentences"] = np.frombuffer(json.dumps(self.sentences).encode(), np.uint8)
+        for name in ("sentences", "keys"):
+            saved[name] = np.frombuffer(json.dumps(saved[name]).encode(), np.uint8)
         with new_file(path) as building, building.open("wb") as file:
             np.savez(file, **saved)
 
@@ -65,13 +69,24 @@ class Chunk(NamedTuple):
     def load(cls, path: Path) -> "Chunk":
         with open_chunk(path) as saved:
             arrays = dict(saved)
-            return cls(**arrays | {"sentences": json.loads(arrays["sentences"].tobytes())})
+            for name in ("sentences", "keys"):
+                arrays[name] = json.loads(arrays[name].tobytes())
+            return cls(**arrays)
 
     def arrays(self, pooling: str) -> Iterator[np.ndarray]:
         """One array per sentence, as the embedder makes it: layers first, no words if pooled."""
         for part in np.split(self.values, np.cumsum(self.lengths)[:-1]):
             array = part if part.ndim == 2 else part.swapaxes(0, 1)
             yield array if pooling == "none" else array[..., 0, :]
+
+    @property
+    def names(self) -> list[str]:
+        return sentence_names(self.numbers.tolist(), self.keys)
+
+
+def sentence_names(numbers: list[int], keys: list[str]) -> list[str]:
+    """What each sentence is called: the name of its record, or the number of its line."""
+    return keys or [str(number) for number in numbers]
 
 
 # what numpy, zip and JSON raise for a file that was changed
@@ -129,23 +144,23 @@ class ChunkFiles:
                 lengths = saved["lengths"]
             yield lengths
 
-    def sentences(self) -> Iterator[list[tuple[int, str]]]:
-        """Each chunk's sentences with the numbers of their lines, without reading the vectors."""
+    def sentences(self) -> Iterator[list[tuple[str, str]]]:
+        """Each chunk's sentences after their names, without reading the vectors."""
         for path in self.paths:
             with open_chunk(path) as saved:
-                texts = json.loads(saved["sentences"].tobytes())
+                texts, keys = (json.loads(saved[name].tobytes()) for name in ("sentences", "keys"))
                 numbers = saved["numbers"].tolist()
-            yield list(zip(numbers, texts, strict=True))
+            yield list(zip(sentence_names(numbers, keys), texts, strict=True))
 
 
 def split_into_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
     chunk: list[Line] = []
     words = 0
     for line in lines:
-        chunk.append(line)
-        words += len(line.words)
-        if len(chunk) == CHUNK or words >= CHUNK_WORDS:
+        if chunk and (len(chunk) == CHUNK or words + len(line.words) > CHUNK_WORDS):
             yield chunk
             chunk, words = [], 0
+        chunk.append(line)
+        words += len(line.words)
     if chunk:
         yield chunk

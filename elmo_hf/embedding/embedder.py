@@ -9,13 +9,21 @@ import numpy as np
 import torch
 from torch import nn
 
+from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.embedding.job import EmbeddingJob
 from elmo_hf.embedding.sentence_embedder import SentenceEmbedder
-from elmo_hf.hub.bundled import BUNDLED
-from elmo_hf.hub.loading import load_elmo
+from elmo_hf.hub.bundled import BUNDLED, find_model
+from elmo_hf.hub.loading import has_tokenizer, load_elmo, load_tokenizer
 from elmo_hf.modeling_elmo import ElmoModel, ElmoPreTrainedModel
 from elmo_hf.text.batching import check_sentences
 from elmo_hf.text.lines import Line, LineSource
+from elmo_hf.text_splitting import (
+    WHITESPACE,
+    SplitFunction,
+    SplitSentence,
+    Splitter,
+    find_splitter,
+)
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # AllenNLP's names of what `embed_file` writes, and our names of these layers
@@ -29,6 +37,7 @@ class ElmoEmbedder(SentenceEmbedder):
         embedder = ElmoEmbedder("my-elmo")
         embedder.embed([["Stocks", "fell", "."]])            # [array of (layers, words, size)]
         embedder.embed(sentences, layers="top", pooling="mean")  # [array of (size,), ...]
+        embedder.embed("Stocks fell. Bonds rose.")           # two arrays, one per sentence
 
     `embed_sentence`, `embed_batch`, `embed_sentences` and `embed_file` are those of AllenNLP 0.9,
     with the same shapes and the same order of arguments. Their `batch_size` is accepted and
@@ -41,17 +50,25 @@ class ElmoEmbedder(SentenceEmbedder):
         weight_file: str | Path | None = None,
         device: str | int | torch.device | None = None,
         options_file: str | Path | None = None,
+        split: str | SplitFunction | None = None,
+        batch_size: int | None = None,
     ):
         """
         `model`: a model, a folder, a Hub name, or "bundled". AllenNLP's files work too: pass
         `weight_file`, and the options as `options_file` or in the place of `model`. `device`: where
         the model goes, as in "cuda:0" or 0 for the first GPU; by default it stays where it is,
-        which for a loaded one is the CPU.
+        which for a loaded one is the CPU. `split`: how raw text becomes sentences and words, the
+        name of a splitter or a function; by default as the tokenizer saved with the model says,
+        or between blanks if there is none. `batch_size`: the most sentences that the model reads
+        at once.
         """
         # AllenNLP has `cuda_device` in this place, with -1 for the CPU
         if isinstance(device, int) and device < 0:
             raise ValueError(f"`device` is {device}; pass device='cpu' or 'cuda:0'.")
         model = options_file or model
+        # None until the tokenizer is asked, which embedding words does not need
+        self._splitter = None if split is None else find_splitter(split)
+        self._place: str | None = None
         if isinstance(model, ElmoPreTrainedModel):
             # a tagger has its biLM inside
             loaded = cast(ElmoModel, model.base_model)
@@ -62,13 +79,20 @@ class ElmoEmbedder(SentenceEmbedder):
             loaded, _ = load_converted(Source(Path(model), Path(weight_file)))
         else:
             loaded = load_elmo(str(model))
+            self._place = find_model(str(model))
         if device is not None:
             loaded.to(device)  # type: ignore[arg-type]
-        super().__init__(loaded)
+        super().__init__(loaded, batch_size)
+
+    def split(self, text: str) -> Iterable[SplitSentence]:
+        """The sentences of a raw text as `embed` reads them, with the span of each word."""
+        if self._splitter is None:
+            self._splitter = saved_splitter(self._place, self.model.config)
+        return self._splitter(text)
 
     def embed(
         self,
-        sentences: Sequence[Sequence[str]],
+        sentences: str | Sequence[Sequence[str]],
         layers: str | int = "all",
         pooling: str = "none",
         dtype: str = "float32",
@@ -77,9 +101,12 @@ class ElmoEmbedder(SentenceEmbedder):
         """
         One array per sentence: (words, size), or (size,) when it is pooled; with all layers there
         is an axis of layers in front. With `padded=True` the result is one tensor for all
-        sentences, with zeros after the words of the shorter ones.
+        sentences, with zeros after the words of the shorter ones. A string is a raw text, whose
+        sentences `split` finds.
         """
-        result = list(self.embed_stream(sentences, layers, pooling, dtype))
+        if isinstance(sentences, str):
+            sentences = [sentence.words for sentence in self.split(sentences)]
+        result = list(self.embed_stream(refuse_texts(sentences), layers, pooling, dtype))
         if not padded:
             return result
         if not result:
@@ -127,6 +154,24 @@ class ElmoEmbedder(SentenceEmbedder):
         # step by step: unlike `job.write`, AllenNLP takes a text without lines
         with job.locked():
             job.assemble(job.embed_chunks(LineSource("input_file", lines, None, "line")))
+
+
+def saved_splitter(place: str | None, config: ElmoConfig) -> Splitter:
+    """The splitter of the tokenizer that is saved with a model; `whitespace` if there is none."""
+    if place is None or not has_tokenizer(place):
+        return find_splitter(WHITESPACE)
+    return load_tokenizer(place, config).split
+
+
+def refuse_texts(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """A list of strings might be one sentence or many texts."""
+    for sentence in sentences:
+        if isinstance(sentence, str):
+            raise ValueError(
+                f"A sentence is a list of words, not a string; split {sentence[:30]!r} first, or "
+                "embed one text at a time, as in embed('Some text.')."
+            )
+        yield sentence
 
 
 def batch_to_ids(batch: Sequence[Sequence[str]]) -> torch.Tensor:

@@ -196,7 +196,7 @@ class EmbeddingJob:
 
     def path_of(self, number: int, lines: list[Line]) -> Path:
         """The name holds a hash of the lines, so that changed text never meets an old chunk."""
-        text = json.dumps([(line.number, line.text, line.words) for line in lines])
+        text = json.dumps([(line.number, line.text, line.words, line.key) for line in lines])
         return self.folder / f"{number:08}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
 
     def embed_chunk(self, lines: list[Line], left_empty: tuple[int, ...] = ()) -> Chunk:
@@ -209,7 +209,8 @@ class EmbeddingJob:
             if not error.sentence:
                 raise
             [lost] = [line for line in lines if line.words is error.sentence]
-            stop_or_skip(LineTooLongError(f"Line {lost.number + 1}: {error}"), self.on_error)
+            place = f"Line {lost.number + 1}" if lost.key is None else f"The record {lost.key!r}"
+            stop_or_skip(LineTooLongError(f"{place}: {error}"), self.on_error)
             rest = [line._replace(words=[]) if line is lost else line for line in lines]
             return self.embed_chunk(rest, (*left_empty, lost.number))
         return Chunk.of(lines, arrays, self.pooling, left_empty)

@@ -13,7 +13,7 @@ from elmo_hf.layers_elmo import normalize
 from elmo_hf.modeling_elmo import ElmoModel
 from elmo_hf.packing import ElmoPacking
 from elmo_hf.pooling import POOLINGS, pool_words
-from elmo_hf.text.batching import map_by_length
+from elmo_hf.text.batching import check_batch_size, map_by_length
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # sentences that are sorted by length together
@@ -42,7 +42,9 @@ class SentenceTooLongError(MemoryError):
 class SentenceEmbedder:
     """A loaded biLM that turns a stream of sentences into arrays, in the sentences' order."""
 
-    def __init__(self, model: ElmoModel):
+    def __init__(self, model: ElmoModel, batch_size: int | None = None):
+        """`batch_size`: the most sentences that the model reads at once, by default 256."""
+        self.batch_size = check_batch_size(batch_size)
         self.model = model.prepare_for_inference()
         tokenizer = ElmoTokenizer(
             max_characters_per_token=model.config.max_characters_per_token,
@@ -64,7 +66,7 @@ class SentenceEmbedder:
         def work(batch: list[Sequence[str]]) -> list[np.ndarray]:
             return self._embed_batch(batch, choice, pooling)
 
-        for array in map_by_length(work, sentences, WINDOW, WORDS_AT_ONCE):
+        for array in map_by_length(work, sentences, WINDOW, WORDS_AT_ONCE, self.batch_size):
             yield array.astype(dtype, copy=False)
 
     def check(self, layers: str | int, pooling: str, dtype: str) -> str | int:
@@ -117,24 +119,30 @@ class SentenceEmbedder:
         packing = ElmoPacking.of(mask, to_the_end=self._normalizes(layers))
         rows, number = self.word_cache.look_up(list(chain.from_iterable(sentences)))
         streams, _ = self.model.read_rows(rows, number, packing, None)
-        chosen = self._choose(streams, layers)
         # the words sentence by sentence
         count = sum(lengths)
         place = torch.empty(count, dtype=torch.long, device=device)
         is_word = packing.tokens < count
         place[packing.tokens[is_word]] = is_word.nonzero().squeeze(1)
-        parts = chosen.index_select(-2, place).float().cpu().split(lengths, dim=-2)
+        chosen = self._choose(streams, layers, place)
+        parts = chosen.float().cpu().split(lengths, dim=-2)
         if pooling != "none":
             parts = tuple(pool_words(words, None, pooling) for words in parts)
         return [part.numpy() for part in parts]
 
-    def _choose(self, streams: list[torch.Tensor], layers: str | int) -> torch.Tensor:
-        """(layers, tokens, size) for all layers, else (tokens, size)."""
+    def _choose(
+        self, streams: list[torch.Tensor], layers: str | int, place: torch.Tensor
+    ) -> torch.Tensor:
+        """(layers, words, size) for all layers, else (words, size); words are at `place`."""
         if layers == "all":
-            return torch.stack(streams)
+            # into one tensor: for a sequence of 35,000 words a copy takes half a gigabyte
+            chosen = streams[0].new_empty(len(streams), len(place), streams[0].shape[1])
+            for stream, words in zip(streams, chosen, strict=True):
+                torch.index_select(stream, 0, place, out=words)
+            return chosen
         if self._normalizes(layers):
             streams = normalize(streams)
-        return self.model.combine(streams, layers)[0]
+        return self.model.combine(streams, layers)[0].index_select(0, place)
 
     def _normalizes(self, layers: str | int) -> bool:
         return layers == "mix" and self.model.config.mix_layer_norm

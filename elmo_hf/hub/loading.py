@@ -20,7 +20,8 @@ from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 INDEX = f"{WEIGHTS}.index.json"
 # other files of a model folder that are read with it
-SETTINGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
+TOKENIZER = "tokenizer_config.json"
+SETTINGS = ("config.json", TOKENIZER, "special_tokens_map.json")
 # that of float16, in which models may run as well; those of real models are below 100
 LARGEST_WEIGHT = 65504
 BILM = ("token_encoder.", "layers.")
@@ -48,6 +49,12 @@ def load_model(kind: type[Loaded], name: str, **options: Any) -> Loaded:
         model = kind.from_pretrained(place, **options)
     refuse_unusable(name, model)
     return model.eval()
+
+
+def has_tokenizer(place: str) -> bool:
+    """Whether a tokenizer is saved beside a model."""
+    with trouble_is_an_error(place):
+        return find_file(place, TOKENIZER) is not None
 
 
 def load_tokenizer(name: str, config: ElmoConfig) -> ElmoTokenizer:

@@ -10,7 +10,7 @@ import torch
 from elmo_hf.hub.bundled import BUNDLED, find_tagger
 from elmo_hf.hub.loading import load_model, load_tokenizer, refuse_other_classes
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
-from elmo_hf.text.batching import SENTENCES_AT_ONCE, map_by_length
+from elmo_hf.text.batching import check_batch_size, map_by_length
 from elmo_hf.text_splitting import SplitFunction, SplitSentence, find_splitter
 from elmo_hf.word_encoding import Span
 
@@ -69,7 +69,7 @@ class ElmoTagger:
             find_splitter(split)
             self.tokenizer.word_splitter = split
         self.labels = cast(dict[int, str], loaded.config.id2label)
-        self.batch_size = SENTENCES_AT_ONCE if batch_size is None else batch_size
+        self.batch_size = check_batch_size(batch_size)
 
     def __call__(self, text: str) -> list[TaggedSentence]:
         """Splits a text into sentences and words, and tags them."""

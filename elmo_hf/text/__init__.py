@@ -3,6 +3,7 @@
 
 from elmo_hf.text.batching import batches_by_length, map_by_length
 from elmo_hf.text.dataset_rows import dataset_source
+from elmo_hf.text.fasta import fasta_source
 from elmo_hf.text.files import find_files, size_of
 from elmo_hf.text.lines import (
     BadLineError,
@@ -33,6 +34,7 @@ __all__ = [
     "batches_by_length",
     "check_split",
     "dataset_source",
+    "fasta_source",
     "find_files",
     "join_lines",
     "map_by_length",

@@ -25,6 +25,13 @@ def check_sentences(sentences: Iterable[Sequence[str]]) -> None:
             raise ValueError(f"A word is a string, not {odd!r:.50}.")
 
 
+def check_batch_size(most: int | None) -> int:
+    """The most sentences that are read at once; refuses fewer than one."""
+    if most is not None and most < 1:
+        raise ValueError(f"`batch_size` is {most} but must be at least 1.")
+    return SENTENCES_AT_ONCE if most is None else most
+
+
 def batches_by_length(
     lengths: Sequence[int], budget: int, numbers: Iterable[int] | None = None
 ) -> Iterator[list[int]]:
@@ -52,16 +59,16 @@ def map_by_length(
     sentences: Iterable[Sequence[str]],
     window: int,
     budget: int,
-    most: int = SENTENCES_AT_ONCE,
+    most: int | None = None,
 ) -> Iterator[Result]:
     """
-    The results of `work` on batches of at most `most` sentences, one by one in the order of the
-    sentences. Only the sentences of one window are batched by length together, so memory stays
-    bounded for any number of sentences.
+    The results of `work` on batches of sentences, one by one in the order of the sentences. Only
+    the sentences of one window are batched by length together, so memory stays bounded for any
+    number of sentences. A batch has at most `most` sentences, by default 256.
     """
-    for name, value in (("window", window), ("batch_size", most)):
-        if value < 1:
-            raise ValueError(f"`{name}` is {value} but must be at least 1.")
+    most = check_batch_size(most)
+    if window < 1:
+        raise ValueError(f"`window` is {window} but must be at least 1.")
     rest = iter(sentences)
     while some := list(islice(rest, window)):
         check_sentences(some)

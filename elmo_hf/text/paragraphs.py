@@ -42,8 +42,7 @@ def join_lines(source: RawSource, kind: str = "line") -> Iterator[Paragraph]:
     The paragraphs of some lines, none of them without words. Together they are the whole text, but
     for blank lines at the end of a stream: there, a paragraph does not wait for the next line.
     """
-    if kind not in PARAGRAPHS:
-        raise ValueError(f"`paragraphs` is {kind!r} but must be {' or '.join(PARAGRAPHS)}.")
+    check_paragraphs(kind)
     lines: list[RawLine] = []
     is_filled = is_over = False
     start = 0
@@ -62,6 +61,11 @@ def join_lines(source: RawSource, kind: str = "line") -> Iterator[Paragraph]:
             lines, is_filled, is_over = [], False, False
     if is_filled:
         yield join(lines, start)
+
+
+def check_paragraphs(kind: str) -> None:
+    if kind not in PARAGRAPHS:
+        raise ValueError(f"`paragraphs` is {kind!r} but must be {' or '.join(PARAGRAPHS)}.")
 
 
 def join(lines: list[RawLine], start: int) -> Paragraph:

@@ -10,7 +10,7 @@ from elmo_hf.system.failures import describe
 from elmo_hf.text.dataset_rows import check_column, readable_rows
 from elmo_hf.text.files import size_of
 from elmo_hf.text.lines import BadLineError, RawLine, RawSource, file_lines
-from elmo_hf.text.paragraphs import PARAGRAPHS, Split, join_lines
+from elmo_hf.text.paragraphs import PARAGRAPHS, Split, check_paragraphs, join_lines
 from elmo_hf.text_splitting import SPLITTERS, WHITESPACE, find_splitter
 
 # the splitter of text that is tokenised: a line is a sentence, with blanks between its words
@@ -43,8 +43,7 @@ def splitter_name(split: str) -> str:
 def check_split(split: str, paragraphs: str) -> None:
     """Refuses options about raw text that are unknown, or do not go together."""
     splitter_name(split)
-    if paragraphs not in PARAGRAPHS:
-        raise ValueError(f"`paragraphs` is {paragraphs!r} but must be {' or '.join(PARAGRAPHS)}.")
+    check_paragraphs(paragraphs)
     if split == NONE and paragraphs != PARAGRAPHS[0]:
         raise ValueError(
             f"`paragraphs` is {paragraphs!r}, but in tokenised text every line is a sentence; name "

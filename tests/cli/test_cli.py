@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from helpers.tiny import WIDTH, tiny_config, write_model
@@ -155,7 +156,9 @@ def test_one_word_means_the_same_in_every_command():
         "--output-dir": {"convert", "export"},
         "--overwrite": {"convert", "embed", "evaluate", "export", "export-onnx", "vocab"},
         "--device": {"embed", "evaluate", "tag"},
-        "--batch-size": {"evaluate", "tag"},
+        "--batch-size": {"embed", "evaluate", "tag"},
+        "--split": {"convert", "embed", "evaluate", "tag", "vocab"},
+        "--paragraphs": {"embed", "tag", "vocab"},
     }
     for option, commands in having.items():
         assert {name for name, options in declared.items() if option in options} == commands
@@ -380,3 +383,16 @@ def test_embed_takes_its_text_in_three_ways(elmo_hf, tagger_folder, tmp_path, mo
         assert printed == f"saved in {output}\n"
         made.append(output.read_bytes())
     assert made[0] == made[1] == made[2]
+
+
+def test_embed_splits_raw_text_and_reads_fasta(elmo_hf, tagger_folder, tmp_path):
+    (tmp_path / "raw.txt").write_text("Dogs don't bark. Cats sleep.\n")
+    (tmp_path / "proteins.fasta").write_text(">a\nMK\nV\n>b\nMKL*\n")
+    texts = [("raw.txt", "english", [5, 3]), ("proteins.fasta", "characters", [3, 3])]
+    for text, split, lengths in texts:
+        command = ["embed", "--model", tagger_folder, "--input", tmp_path / text]
+        output = tmp_path / f"{split}.npy"
+        elmo_hf(*command, "--split", split, "--output", output, "--batch-size", 1)
+        assert np.diff(np.load(tmp_path / f"{split}.offsets.npy")).tolist() == lengths
+    _, complained = elmo_hf(*command, "--output", tmp_path / "none.npy", code=1)
+    assert complained.startswith("Error: ") and "pass --split characters." in complained

@@ -271,7 +271,7 @@ def test_chunks_that_never_come_are_reported(embedder, tmp_path, monkeypatch):
 def test_chunks_are_bounded_by_words_as_well(monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_WORDS", 4)
     sizes = [len(chunk) for chunk in split_into_chunks(source_of(SENTENCES).lines)]
-    assert sizes == [2, 3]
+    assert sizes == [1, 2, 1, 1]
 
 
 def test_several_texts_are_one(folder, tmp_path):

@@ -1,4 +1,4 @@
-"""Texts: plain, gzipped and tagged. A damaged text is another text, which must be read as it is."""
+"""Texts: plain, gzipped, FASTA, tagged. A damaged text is another, which must be read as it is."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ from helpers.tiny import tiny_config
 from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer
 from elmo_hf.pretraining.corpus import Corpus
 from elmo_hf.tagging import read_tagged
-from elmo_hf.text import text_source
+from elmo_hf.text import fasta_source, text_source
 
 SENTENCES = [
     "The bank lent money to farmers .",
@@ -109,6 +109,50 @@ class GzippedText(Text):
 
     def unpacked_size(self, files: Files) -> int:
         return crafted.gunzipped_size(files[self.file])
+
+
+class Fasta(Text):
+    """Proteins; what is no longer FASTA must not be embedded as one."""
+
+    name = "fasta"
+    file = "proteins.fasta"
+    targets = ("proteins.fasta",)
+    crafts = (crafted.lines("proteins.fasta"),)
+
+    def make(self, variant: int) -> None:
+        write_model()
+        draw = Random(variant)
+        lines = []
+        for number in range(8):
+            lines.append(f">sp|P{number}|NAME{number} some protein OS=Homo sapiens")
+            rows = range(draw.randint(1, 3))
+            lines += ["".join(draw.choices("ACDEFGHIKLMNPQRSTVWYXacd", k=20)) for _ in rows]
+        Path(self.file).write_bytes("\n".join([*lines, ""]).encode())
+
+    def run(self) -> Any:
+        proteins = [line.words for line in fasta_source(self.file).lines]
+        arrays = self.embedder.embed(proteins, layers="top")
+        finite = all(np.isfinite(array).all() for array in arrays)
+        return [len(array) for array in arrays], finite, sum(map(len, proteins))
+
+    def arguments(self, output: str) -> list[str]:
+        return [*super().arguments(output), "--split", "characters"]
+
+    def doubt(self, result: Any, in_process: bool) -> str | None:
+        text = self.content().removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+        before, *records = re.split("^>", text, flags=re.MULTILINE)
+        headers = [record.partition("\n")[0].split() for record in records]
+        bodies = ["".join(record.partition("\n")[2].split()) for record in records]
+        lengths = [len(body.rstrip("*")) for body in bodies]
+        if before.strip() or not all(headers) or not all(lengths):
+            return "text before the first header, or a record without id or sequence"
+        if len({words[0] for words in headers}) < len(headers):
+            return "two records with one id"
+        if re.search("[^A-Za-z*-]", "".join(bodies)):
+            return "other characters than residues"
+        if result != (lengths, True, sum(lengths)):
+            return "other numbers of vectors than of residues, or not finite"
+        return None
 
 
 TAGGED = [

@@ -10,7 +10,7 @@ from faults.inputs_resumed import (
 )
 from faults.inputs_settings import Overrides, WordVectors
 from faults.inputs_tagging import RawText, Treebank
-from faults.inputs_texts import GzippedText, Tagged, Text
+from faults.inputs_texts import Fasta, GzippedText, Tagged, Text
 from faults.inputs_weights import GzippedVocabulary, Options, Vocabulary, Weights, Zip
 from faults.kind import Command, Kind
 from faults.programs import PROGRAMS
@@ -26,6 +26,7 @@ KINDS: list[Kind] = [
     GzippedText(),
     RawText(),
     Treebank(),
+    Fasta(),
     Tagged("conllu"),
     Tagged("columns"),
     Tagged("joined"),

@@ -4,6 +4,7 @@ import pytest
 import torch
 from helpers.tiny import random_arrays, tiny_config
 
+from elmo_hf import recurrence_plain
 from elmo_hf.conversion.convert_allennlp_to_hf import load_model
 from elmo_hf.recurrence import BACKENDS, choose_backend
 from elmo_hf.recurrence_exportable import EXPORTABLE
@@ -117,3 +118,25 @@ def test_the_first_backend_that_can_read_is_chosen():
     layer.bfloat16()
     assert chosen(make_input(layer, [2, 1], torch.bfloat16, False, False)) == "plain"
     assert chosen(as_steps(make_input(layer, [2, 2], torch.bfloat16, False, False))) == "exportable"
+
+
+@pytest.mark.parametrize("distinct", [False, True], ids=["stream", "distinct"])
+@pytest.mark.parametrize("tokens", [1, 2, 3, 5])
+def test_a_long_stream_is_read_in_windows(monkeypatch, tokens, distinct):
+    """Unless gradients are wanted; the values are the same."""
+    layer = make_layer({}, torch.float64)
+    given = make_input(layer, [5, 3, 3, 1], torch.float64, distinct, state=True)
+    with torch.no_grad():
+        expected = PLAIN.read(layer, given)
+        monkeypatch.setattr(recurrence_plain, "TOKENS_AT_ONCE", tokens)
+        most, multiply = [], layer.forward_cell.input_linear.forward
+        monkeypatch.setattr(
+            layer.forward_cell.input_linear,
+            "forward",
+            lambda rows: most.append(len(rows)) or multiply(rows),
+        )
+        close(PLAIN.read(layer, given), expected, torch.float64)
+    # a step is not divided
+    assert max(most) < tokens + 5 and sum(most) in (12, 4)
+    close(PLAIN.read(layer, given), expected, torch.float64)
+    assert most[-1] == (4 if distinct else 12)

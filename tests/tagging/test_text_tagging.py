@@ -70,7 +70,7 @@ def test_a_splitter_of_ones_own():
     with pytest.raises(ValueError, match="`word_splitter` is 'klingon'; choose"):
         ElmoTagger(split="klingon")
     with pytest.raises(ValueError, match="`batch_size` is 0 but must be at least 1"):
-        list(ElmoTagger(batch_size=0).tag([["a"]]))
+        ElmoTagger(batch_size=0)
 
 
 def test_batch_size_changes_no_tag():

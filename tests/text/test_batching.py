@@ -55,5 +55,17 @@ def test_a_batch_has_room_for_a_word(number):
         list(batches_by_length([1, 2], number))
     with pytest.raises(ValueError, match=f"`window` is {number} but must be at least 1"):
         list(map_by_length(lambda batch: batch, [["a"]], window=number, budget=6))
-    with pytest.raises(ValueError, match=f"`batch_size` is {number} but must be at least 1"):
-        list(map_by_length(lambda batch: batch, [["a"]], window=4, budget=6, most=number))
+
+
+def test_a_batch_has_a_most_number_of_sentences():
+    sizes = []
+
+    def work(batch):
+        sizes.append(len(batch))
+        return batch
+
+    sentences = [["w"]] * 5
+    assert list(map_by_length(work, sentences, window=9, budget=99, most=2)) == sentences
+    assert sizes == [2, 2, 1]
+    with pytest.raises(ValueError, match="`batch_size` is 0 but must be at least 1"):
+        list(map_by_length(work, sentences, window=9, budget=99, most=0))

@@ -22,11 +22,15 @@ def write_table(
 
 
 def table_of(chunk: Chunk, pooling: str) -> Any:
-    """The columns `line`, counted from 0, `sentence` and `embedding`, nested lists of numbers."""
+    """
+    The columns `line`, counted from 0, `id` where lines are records with names, `sentence` and
+    `embedding`, nested lists of numbers.
+    """
     import pyarrow as pa
 
     columns = {
         "line": pa.array(chunk.numbers),
+        **({"id": pa.array(chunk.keys, pa.string())} if chunk.keys else {}),
         "sentence": pa.array(chunk.sentences, pa.string()),
         "embedding": nested_lists(list(chunk.arrays(pooling))),
     }

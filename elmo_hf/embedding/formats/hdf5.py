@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # bytes of the longest string that numpy can hold
 LONGEST_STRING = (1 << 31) - 1
+TABLE = "sentence_to_index"
 
 
 def write_hdf5(path: Path, chunks: ChunkFiles, pooling: str) -> None:
@@ -25,29 +26,38 @@ def write_hdf5(path: Path, chunks: ChunkFiles, pooling: str) -> None:
     # versions of the format that the library of AllenNLP's time reads
     with h5py.File(path, "w", libver=("v108", "v110")) as file:
         for chunk in chunks:
-            for number, array in zip(chunk.numbers.tolist(), chunk.arrays(pooling), strict=True):
-                file.create_dataset(str(number), data=array)
+            for name, array in zip(chunk.names, chunk.arrays(pooling), strict=True):
+                file.create_dataset(dataset_name(name), data=array)
         size = sum(map(len, sentence_table(chunks)))
         if size > LONGEST_STRING:
             tqdm.write(
                 f"The table of sentences, {size / 1e9:.1f} GB, is too long for hdf5 and left out; "
-                "the lines are there by their numbers.",
+                "the lines are there by their names.",
                 file=sys.stderr,
             )
             return
-        place = reserve_text(file, "sentence_to_index", size)
+        place = reserve_text(file, TABLE, size)
     # by hand: hdf5 takes a string only in one piece, and this one is as long as the text
     with path.open("r+b") as whole:
         whole.seek(place)
         whole.writelines(sentence_table(chunks))
 
 
+def dataset_name(name: str) -> str:
+    """A line's number, or the name of its record as hdf5 can have it."""
+    name = name.replace("/", "_")
+    # hdf5 calls a group itself `.`
+    return f"{name}_" if name in (".", TABLE) else name
+
+
 def sentence_table(chunks: ChunkFiles) -> Iterator[bytes]:
-    """JSON in pieces: the line of each sentence, the last line if a sentence occurs twice."""
+    """JSON in pieces: the dataset of each sentence, the last one if a sentence occurs twice."""
     yield b"{"
     between = ""
-    for numbered in chunks.sentences():
-        entries = [f'{json.dumps(sentence)}: "{number}"' for number, sentence in numbered]
+    for named in chunks.sentences():
+        entries = [
+            f"{json.dumps(sentence)}: {json.dumps(dataset_name(name))}" for name, sentence in named
+        ]
         yield (between + ", ".join(entries)).encode()
         between = ", "
     yield b"}"
