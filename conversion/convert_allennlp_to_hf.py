@@ -8,6 +8,7 @@ weights keep the licence they were published under; the model card names the fil
 """
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,15 +20,15 @@ from torch import nn
 
 import elmo_hf
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel
-from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_key, rule_for_name
+from elmo_hf.conversion.formats import Weights
+from elmo_hf.conversion.key_map import BILM, SOFTMAX, datasets_of, rule_for_key, rule_for_name
 from elmo_hf.conversion.options_map import NUM_CHARACTERS, check_options, config_from_options
-from elmo_hf.conversion.source import Source, open_source
+from elmo_hf.conversion.source import open_source
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
-from elmo_hf.conversion.weights_file import open_weights, read_array
+from elmo_hf.conversion.weights_file import read_array
 from elmo_hf.hub.cards import converted_card
 from elmo_hf.hub.loading import make_tokenizer
 from elmo_hf.system.command import Overwrite, single_command
-from elmo_hf.system.untrusted import read_json
 from elmo_hf.system.writing import new_folder, refuse_existing_folder
 from elmo_hf.text import splitter_name
 from elmo_hf.text_splitting import SPLITTERS, WHITESPACE
@@ -85,9 +86,9 @@ def convert(
         weight_file=weight_file,
         softmax_weight_file=softmax_weight_file,
         vocab_file=vocab_file,
-    ) as files:
-        bilm, error = load_converted(files)
-        model = add_softmax(bilm, files) or bilm
+    ) as weights:
+        bilm, error = load_converted(weights)
+        model = add_softmax(bilm, weights) or bilm
     with new_folder(output_dir, overwrite) as folder:
         save_converted(folder, model, split, converted_card(bilm, error))
     parameters = f"{model.num_parameters():,} parameters"
@@ -102,18 +103,17 @@ def save_converted(
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
-def load_converted(files: Source) -> tuple[ElmoModel, float]:
-    """The biLM of two files, and its largest relative error against the reference."""
-    options = read_json(files.options_file)
-    with open_weights(files.weight_file) as datasets:
-        config = make_config(options, datasets)
-        with torch.device("meta"):
-            bilm = ElmoModel(config, add_scalar_mix=False)
-        check_datasets(BILM, bilm, datasets)
-        config.provenance = provenance(files)
-        # before the weights are loaded, so that the two never take memory at the same time
-        expected = reference_layers(options, datasets)
-        model = load_model(config, datasets)
+def load_converted(weights: Weights) -> tuple[ElmoModel, float]:
+    """The biLM of some weights, and its largest relative error against the reference."""
+    options, arrays = weights.options, weights.arrays
+    config = make_config(options, arrays)
+    with torch.device("meta"):
+        bilm = ElmoModel(config, add_scalar_mix=False)
+    check_datasets(BILM, bilm, arrays)
+    config.provenance = provenance(weights)
+    # before the weights are loaded, so that the two never take memory at the same time
+    expected = reference_layers(options, arrays)
+    model = load_model(config, arrays)
     error = largest_error(model, expected)
     if not error <= TOLERANCE:
         raise ValueError(
@@ -123,7 +123,7 @@ def load_converted(files: Source) -> tuple[ElmoModel, float]:
     return model, error
 
 
-def make_config(options: dict, datasets: dict) -> ElmoConfig:
+def make_config(options: dict, datasets: Mapping[str, Any]) -> ElmoConfig:
     """The configuration the options ask for, if the weights agree."""
     keywords = config_from_options(options)
     check_options(keywords, {key: dataset.shape for key, dataset in datasets.items()})
@@ -136,16 +136,7 @@ def make_config(options: dict, datasets: dict) -> ElmoConfig:
         raise ValueError(f"The options are not usable: {error.__cause__ or error}") from error
 
 
-def datasets_of(part: str, datasets: dict[str, Any]) -> dict[str, Any]:
-    """The datasets of the biLM or those of the softmax."""
-    return {
-        key: dataset
-        for key, dataset in datasets.items()
-        if rule_for_key(key).names[0].startswith(part)
-    }
-
-
-def check_datasets(part: str, module: nn.Module, datasets: dict[str, Any]) -> None:
+def check_datasets(part: str, module: nn.Module, datasets: Mapping[str, Any]) -> None:
     """Refuse datasets that are unknown, missing or of a wrong shape for a module, by name."""
     expected = {}
     for name, parameter in module.state_dict().items():
@@ -170,7 +161,7 @@ def check_datasets(part: str, module: nn.Module, datasets: dict[str, Any]) -> No
         raise ValueError(f"The weights lack the datasets {', '.join(missing)}.")
 
 
-def read_parameters(part: str, datasets: dict[str, Any]) -> dict[str, torch.Tensor]:
+def read_parameters(part: str, datasets: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """The parameters of the biLM or the softmax, under their names in it."""
     tensors = {}
     for key, dataset in datasets_of(part, datasets).items():
@@ -181,7 +172,7 @@ def read_parameters(part: str, datasets: dict[str, Any]) -> dict[str, torch.Tens
     return tensors
 
 
-def load_model(config: ElmoConfig, datasets: dict[str, Any]) -> ElmoModel:
+def load_model(config: ElmoConfig, datasets: Mapping[str, Any]) -> ElmoModel:
     """A biLM with the weights of checked datasets; its mixes weight all layers alike."""
     with torch.device("meta"):
         model = ElmoModel(config)
@@ -192,28 +183,25 @@ def load_model(config: ElmoConfig, datasets: dict[str, Any]) -> ElmoModel:
     return model.eval()
 
 
-def add_softmax(model: ElmoModel, files: Source) -> ElmoForPreTraining | None:
-    """The biLM with its softmax, from a separate file or the main one; None without one."""
-    vocabulary = None if files.vocab_file is None else WordVocabulary.load(files.vocab_file)
-    with open_weights(files.softmax_weight_file or files.weight_file) as datasets:
-        softmax = datasets_of(SOFTMAX, datasets)
-        if not softmax:
-            if files.softmax_weight_file is not None:
-                raise ValueError(f"{str(files.softmax_weight_file)!r} holds no softmax datasets.")
-            return None
-        # a dataset without a length, or of another one, is refused below
-        count = max([len(part) for part in softmax.values() if part.shape], default=1)
-        if vocabulary is not None and len(vocabulary) != count:
-            raise ValueError(
-                f"The vocabulary has {len(vocabulary):,} words but the softmax has {count:,}."
-            )
-        words = {"lm_vocab_size": count} if vocabulary is None else vocabulary.config_fields()
-        with torch.device("meta"):
-            language_model = ElmoForPreTraining(
-                ElmoConfig.from_dict({**model.config.to_dict(), **words})
-            )
-        check_datasets(SOFTMAX, language_model.softmax, datasets)
-        parameters = read_parameters(SOFTMAX, datasets)
+def add_softmax(model: ElmoModel, weights: Weights) -> ElmoForPreTraining | None:
+    """The biLM with its softmax; None without one."""
+    vocabulary = None if weights.vocab_file is None else WordVocabulary.load(weights.vocab_file)
+    softmax = weights.softmax
+    if not softmax:
+        return None
+    # a dataset without a length, or of another one, is refused below
+    count = max([len(part) for part in softmax.values() if part.shape], default=1)
+    if vocabulary is not None and len(vocabulary) != count:
+        raise ValueError(
+            f"The vocabulary has {len(vocabulary):,} words but the softmax has {count:,}."
+        )
+    words = {"lm_vocab_size": count} if vocabulary is None else vocabulary.config_fields()
+    with torch.device("meta"):
+        language_model = ElmoForPreTraining(
+            ElmoConfig.from_dict({**model.config.to_dict(), **words})
+        )
+    check_datasets(SOFTMAX, language_model.softmax, softmax)
+    parameters = read_parameters(SOFTMAX, softmax)
     language_model.softmax.load_state_dict(parameters, strict=True, assign=True)
     # without the mixes, which only a task needs
     bilm = model.state_dict()
@@ -223,15 +211,13 @@ def add_softmax(model: ElmoModel, files: Source) -> ElmoForPreTraining | None:
     return language_model.eval()
 
 
-def provenance(files: Source) -> dict[str, str]:
+def provenance(weights: Weights) -> dict[str, str]:
     """Names and hashes of the files a model came from."""
-    return {
-        "converted_by": f"elmo_hf {elmo_hf.__version__}",
-        "options_file": files.options_file.name,
-        "options_sha256": sha256(files.options_file),
-        "weight_file": files.weight_file.name,
-        "weight_sha256": sha256(files.weight_file),
-    }
+    found = {"converted_by": f"elmo_hf {elmo_hf.__version__}"}
+    for kind, file in weights.files.items():
+        found[kind] = file.name
+        found[f"{kind.removesuffix('_file')}_sha256"] = sha256(file)
+    return found
 
 
 def sha256(path: Path) -> str:

@@ -6,7 +6,8 @@ The table is total: a dataset or parameter matches exactly one row or is an erro
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from elmo_hf.conversion.tensor_ops import (
     CONVOLUTION,
@@ -89,3 +90,12 @@ def rule_for_name(name: str) -> Rule:
                         values["d"] = number
                 return Rule(rule.key.format(**values), names, rule.operation)
     raise ValueError(f"The parameter {name!r} has no place in the bilm hdf5 layout.")
+
+
+def datasets_of(part: str, datasets: Mapping[str, Any]) -> dict[str, Any]:
+    """The datasets of the biLM or those of the softmax."""
+    return {
+        key: dataset
+        for key, dataset in datasets.items()
+        if rule_for_key(key).names[0].startswith(part)
+    }

@@ -1,5 +1,8 @@
 """Comparing a model with the numpy reference on a few sentences, before anything is written."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -11,7 +14,7 @@ TOLERANCE = 1e-4
 PROBE = [["The", "quick", "brown", "fox", "jumps", "."], ["naïve", "Straße", "x" * 60]]
 
 
-def reference_layers(options: dict, datasets: dict) -> list[np.ndarray]:
+def reference_layers(options: dict, datasets: Mapping[str, Any]) -> list[np.ndarray]:
     """The reference's layers (layers, words, hidden_size) of each probe sentence."""
     return [reference_elmo.run(datasets, options, words)[0] for words in PROBE]
 

@@ -74,9 +74,10 @@ class ElmoEmbedder(SentenceEmbedder):
             loaded = cast(ElmoModel, model.base_model)
         elif weight_file is not None:
             from elmo_hf.conversion.convert_allennlp_to_hf import load_converted
-            from elmo_hf.conversion.source import Source
+            from elmo_hf.conversion.formats.bilm_hdf5 import Source, open_files
 
-            loaded, _ = load_converted(Source(Path(model), Path(weight_file)))
+            with open_files(Source(Path(model), Path(weight_file))) as weights:
+                loaded, _ = load_converted(weights)
         else:
             loaded = load_elmo(str(model))
             self._place = find_model(str(model))

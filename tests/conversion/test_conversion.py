@@ -22,9 +22,9 @@ from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion import convert_allennlp_to_hf, tensor_ops
 from elmo_hf.conversion.convert_allennlp_to_hf import convert, load_converted
 from elmo_hf.conversion.export_hf_to_allennlp import export
+from elmo_hf.conversion.formats.bilm_hdf5 import Source, open_files
 from elmo_hf.conversion.key_map import RULES, _match, rule_for_key, rule_for_name
 from elmo_hf.conversion.options_map import config_from_options, options_from_config
-from elmo_hf.conversion.source import Source
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import open_weights, write_weights
 
@@ -414,7 +414,7 @@ def test_files_that_are_not_what_they_should_be(tmp_path):
         convert(options_file=options, weight_file=tmp_path / "absent", output_dir=out)
     with pytest.raises(ValueError, match="neither a folder nor a zip"):
         convert(str(text), output_dir=out)
-    with pytest.raises(FileNotFoundError, match="no folder, zip file or Hub repository"):
+    with pytest.raises(FileNotFoundError, match="no folder, archive or Hub repository"):
         convert("absent", output_dir=out)
     with pytest.raises(ValueError, match="both --options-file and --weight-file"):
         convert(options_file=options, output_dir=out)
@@ -450,7 +450,8 @@ def test_reference_notices_one_wrong_weight(tmp_path):
 
 
 def load(folder):
-    return load_converted(Source(*write_model(folder, tiny_config())))
+    with open_files(Source(*write_model(folder, tiny_config()))) as weights:
+        return load_converted(weights)
 
 
 def test_crash_leaves_no_folder_and_keeps_the_old_one(tmp_path, monkeypatch):
@@ -618,7 +619,7 @@ def test_deep_options_are_one_sentence(tmp_path):
     options, weights = write_model(tmp_path, tiny_config())
     options.write_text('{"char_cnn": ' + "[" * 99_999)
     with pytest.raises(ValueError, match="options.json' is nested too deeply"):
-        load_converted(Source(options, weights))
+        convert(options_file=options, weight_file=weights, output_dir=tmp_path / "elmo")
 
 
 def test_random_options_are_one_sentence(tmp_path):
@@ -634,7 +635,8 @@ def test_random_options_are_one_sentence(tmp_path):
                 part[draw.choice(sorted(part))] = draw.choice(odd)
         options.write_text(json.dumps(changed))
         try:
-            load_converted(Source(options, weights))
+            with open_files(Source(options, weights)) as opened:
+                load_converted(opened)
         except ValueError as error:
             assert "\n" not in str(error)
 

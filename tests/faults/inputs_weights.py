@@ -17,9 +17,11 @@ from helpers.tiny import random_arrays, tiny_config
 from safetensors.numpy import load_file
 
 from elmo_hf import WordVocabulary
+from elmo_hf.conversion import formats
 from elmo_hf.conversion.convert_allennlp_to_hf import add_softmax, load_converted
+from elmo_hf.conversion.formats.bilm_hdf5 import Source, open_files
 from elmo_hf.conversion.options_map import options_from_config
-from elmo_hf.conversion.source import Source, open_source
+from elmo_hf.conversion.source import open_source
 from elmo_hf.conversion.weights_file import write_weights
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "Ufer", "Ça", "."]
@@ -53,9 +55,9 @@ def magnitudes(arrays: Iterable[np.ndarray]) -> str:
     return digest(joined[joined > 0])
 
 
-def converted(files: Source) -> tuple[str, str]:
-    model, _ = load_converted(files)
-    whole = add_softmax(model, files) or model
+def converted(weights: formats.Weights) -> tuple[str, str]:
+    model, _ = load_converted(weights)
+    whole = add_softmax(model, weights) or model
     mixes = (name for name in whole.state_dict() if "mixes." not in name)
     return summary({name: whole.state_dict()[name].numpy() for name in mixes})
 
@@ -72,7 +74,8 @@ class Weights(Kind):
         Path("vocab.txt").unlink()
 
     def run(self) -> Any:
-        return converted(Source(Path("options.json"), Path("weights.hdf5")))
+        with open_files(Source(Path("options.json"), Path("weights.hdf5"))) as weights:
+            return converted(weights)
 
     def arguments(self, output: str) -> list[str]:
         files = ["--options-file", "options.json", "--weight-file", "weights.hdf5"]
@@ -126,8 +129,8 @@ class Zip(Weights):
                 Path(name).unlink()
 
     def run(self) -> Any:
-        with open_source("model.zip") as files:
-            return converted(files)
+        with open_source("model.zip") as weights:
+            return converted(weights)
 
     def arguments(self, output: str) -> list[str]:
         return ["elmo-hf", "convert", "model.zip", "--output-dir", output]

@@ -10,7 +10,7 @@ from helpers.references import allennlp_fixtures
 from helpers.tiny import tokenize
 
 from elmo_hf.conversion.convert_allennlp_to_hf import load_converted
-from elmo_hf.conversion.source import Source
+from elmo_hf.conversion.formats.bilm_hdf5 import Source, open_files
 
 ATOL = 1e-6  # with numpy's default rtol of 1e-5, as in AllenNLP's and bilm-tf's tests
 
@@ -22,7 +22,8 @@ def fixtures():
 
 @pytest.fixture(scope="module", params=["plain", "prepared"])
 def golden_model(request, fixtures):
-    model, _ = load_converted(Source(fixtures / "options.json", fixtures / "lm_weights.hdf5"))
+    with open_files(Source(fixtures / "options.json", fixtures / "lm_weights.hdf5")) as weights:
+        model, _ = load_converted(weights)
     return model.prepare_for_inference() if request.param == "prepared" else model
 
 
