@@ -50,6 +50,8 @@ class RawLine(NamedTuple):
     size: int
     # where it is, to begin an error message: the file, and the number from 1
     place: str
+    # whether a file begins with it
+    is_first: bool = False
 
 
 class RawSource(NamedTuple):
@@ -128,7 +130,7 @@ def decode_lines(
             text = decode_line(raw, name, number + 1)
         except ValueError as error:
             stop_or_skip(BadLineError(str(error)), on_error)
-        yield RawLine(number, text, size, f"{name!r}, line {number + 1}")
+        yield RawLine(number, text, size, f"{name!r}, line {number + 1}", number == 0)
 
 
 def stop_or_skip(error: BadLineError | MemoryError, on_error: str) -> None:

@@ -39,8 +39,9 @@ class TextSentence(NamedTuple):
 
 def join_lines(source: RawSource, kind: str = "line") -> Iterator[Paragraph]:
     """
-    The paragraphs of some lines, none of them without words. Together they are the whole text, but
-    for blank lines at the end of a stream: there, a paragraph does not wait for the next line.
+    The paragraphs of some lines, none of them without words; none crosses the end of a file.
+    Together they are the whole text, but for blank lines at the end of a stream: there, a paragraph
+    does not wait for the next line.
     """
     check_paragraphs(kind)
     lines: list[RawLine] = []
@@ -48,10 +49,10 @@ def join_lines(source: RawSource, kind: str = "line") -> Iterator[Paragraph]:
     start = 0
     for line in source.lines:
         blank = is_blank(line.text)
-        if is_over and not blank:
+        if is_over and not blank or is_filled and line.is_first:
             yield (paragraph := join(lines, start))
             start += len(paragraph.text)
-            lines, is_filled = [], False
+            lines, is_filled, is_over = [], False, False
         lines.append(line)
         is_filled = is_filled or not blank
         is_over = is_filled and (kind == "line" or blank)

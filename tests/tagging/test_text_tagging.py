@@ -16,7 +16,7 @@ from elmo_hf import ElmoTagger, ElmoTokenizer
 from elmo_hf.tagging.output import FORMATS, as_jsonl, as_tsv, find_format
 from elmo_hf.tagging.tagger import TaggedSentence
 from elmo_hf.tagging.text_tagging import tag_text
-from elmo_hf.text.lines import RawSource, decode_lines
+from elmo_hf.text.lines import RawSource, decode_lines, raw_source
 from elmo_hf.text.paragraphs import join_lines
 
 TEXT = "I can't believe it's working. Mr. Smith's dog barked at 3:30pm!\n"
@@ -174,6 +174,13 @@ def test_paragraphs_are_the_whole_text():
         found = list(join_lines(source_of(text), kind))
         assert [paragraph.text for paragraph in found] == expected
         assert all(text[p.start :].startswith(p.text) for p in found)
+
+
+def test_a_paragraph_ends_with_its_file(tmp_path):
+    for name, text in (("a.txt", "one\ntwo"), ("b.txt", "\n\nthree\n"), ("c.txt", "four")):
+        (tmp_path / name).write_text(text)
+    found = join_lines(raw_source(str(tmp_path / "*.txt")), "blank")
+    assert [paragraph.text for paragraph in found] == ["one\ntwo", "\n\nthree\n", "four"]
 
 
 def test_a_paragraph_without_end_is_refused(monkeypatch):
