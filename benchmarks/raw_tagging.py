@@ -14,8 +14,8 @@ from pathlib import Path
 
 from elmo_hf import ElmoTagger
 from elmo_hf.tagging.conllu import format_sentence
+from elmo_hf.tagging.gold_text import read_paragraphs
 from elmo_hf.tagging.output import as_conllu
-from elmo_hf.tagging.raw_text import read_paragraphs
 from elmo_hf.tagging.text_tagging import tag_text
 from elmo_hf.text.lines import RawLine, RawSource
 

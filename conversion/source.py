@@ -69,7 +69,8 @@ def open_folder(
             return
     refuse_other_formats(source, names)
     parts = {"options.json": bilm_hdf5.OPTIONS, "*.hdf5 weights": bilm_hdf5.HDF5}
-    lacking = [part for part, pattern in parts.items() if not fnmatch.filter(names, pattern)]
+    weights = [name for name in names if "softmax" not in name]
+    lacking = [part for part, pattern in parts.items() if not fnmatch.filter(weights, pattern)]
     raise FileNotFoundError(f"{source!r} holds no {' and no '.join(lacking)}.")
 
 

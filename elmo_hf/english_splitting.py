@@ -113,7 +113,6 @@ WORD = regex.compile(
     """,
     regex.VERBOSE | regex.DOTALL,
 )
-BLANKS = regex.compile(f"{BLANK}*")
 CONTRACTION = regex.compile(
     rf".+?(n[{APOSTROPHES}]t|[{APOSTROPHES}](?:{CLITICS}))", regex.IGNORECASE
 )
@@ -131,11 +130,6 @@ NOT_A_START = frozenset([",", ";", ":", "...", "/", "&", ")"])
 OPENING = regex.compile(r"""["“‘'(\[{<*`\s]*""")
 # what a numbered list has before its periods
 LIST_NUMBER = regex.compile(r"\d{1,3}|\p{L}|[ivxIVX]{1,4}")
-
-
-def is_blank(text: str) -> bool:
-    """Whether a text has no words."""
-    return BLANKS.fullmatch(text) is not None
 
 
 class EnglishWord(NamedTuple):
@@ -159,7 +153,7 @@ def split_english(text: str) -> Iterator[list[EnglishWord]]:
                 yield sentence
                 sentence = []
             stop = None
-        if len(sentence) == LONGEST_SENTENCE:
+        if len(sentence) >= LONGEST_SENTENCE and not word.is_attached:
             yield sentence
             sentence, stop = [], None
         sentence.append(word)
@@ -181,11 +175,11 @@ def find_words(text: str) -> Iterator[EnglishWord]:
 
 def find_seams(form: str) -> list[int]:
     """Where the second word of a contraction begins, and the third one of "I'd've"."""
-    match = (FUSED if form.isalpha() else CONTRACTION).fullmatch(form)
-    if match is None:
-        return []
-    seam = match.start(match.lastindex)
-    return [*find_seams(form[:seam]), seam]
+    seams: list[int] = []
+    while match := (FUSED if form.isalpha() else CONTRACTION).fullmatch(form):
+        seams.insert(0, match.start(match.lastindex))
+        form = form[: seams[0]]
+    return seams
 
 
 def belongs_to_end(sentence: list[EnglishWord], word: EnglishWord) -> bool:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .english_splitting import LONGEST_SENTENCE, split_english
+from .english_splitting import LONGEST_SENTENCE, EnglishWord, split_english
 from .extras import require
 from .word_encoding import Span
 
@@ -77,10 +77,14 @@ def by_whitespace(text: str) -> list[SplitSentence]:
 
 
 def by_english_rules(text: str) -> Iterator[SplitSentence]:
+    sentence: list[EnglishWord] = []
     for sentence in split_english(text):
         attached = frozenset(place for place, word in enumerate(sentence) if word.is_attached)
         spans = [(word.start, word.end) for word in sentence]
         yield SplitSentence([word.form for word in sentence], spans, attached)
+    if not sentence:
+        # characters without width, alone
+        yield from by_whitespace(text)
 
 
 def by_characters(text: str) -> list[SplitSentence]:
@@ -91,14 +95,15 @@ def by_characters(text: str) -> list[SplitSentence]:
 def by_moses(text: str, language: str) -> Iterator[SplitSentence]:
     """Sentences by the English rules, words by Moses."""
     tokenize = moses_tokenizer(language).tokenize
-    text = CONTROLS.sub(" ", text)
-    for sentence in split_english(text):
+    sentence: list[EnglishWord] = []
+    for sentence in split_english(CONTROLS.sub(" ", text)):
         first, end = sentence[0].start, sentence[-1].end
-        words = tokenize(text[first:end], escape=False)
-        spans = [
-            (first + start, first + stop) for start, stop in find_words(text[first:end], words)
-        ]
+        part = CONTROLS.sub(" ", text[first:end])
+        words = tokenize(part, escape=False)
+        spans = [(first + start, first + stop) for start, stop in find_words(part, words)]
         yield SplitSentence(words, spans)
+    if not sentence:
+        yield from by_whitespace(text)
 
 
 @functools.lru_cache(maxsize=8)
@@ -158,6 +163,8 @@ def spacy_pipeline(language: str) -> Any:
 def by_function(text: str, split: SplitFunction) -> Iterator[SplitSentence]:
     """The words that a user's function finds; they must be in the text, in this order."""
     found: Any = split(text)
+    if not isinstance(found, (list, tuple)):
+        found = [found]
     sentences = [found] if all(isinstance(part, str) for part in found) else found
     end = 0
     for given in sentences:
@@ -167,15 +174,15 @@ def by_function(text: str, split: SplitFunction) -> Iterator[SplitSentence]:
                 f"The word splitter returned {found!r:.80}; it must return a list of words or of "
                 "sentences."
             )
-        spans = [(end + start, end + stop) for start, stop in find_words(text[end:], words)]
+        spans = find_words(text, words, end)
         if words:
             end = spans[-1][1]
             yield SplitSentence(words, spans)
 
 
-def find_words(text: str, words: Words) -> list[Span]:
-    """Where some words are in a text, in their order."""
-    spans, end = [], 0
+def find_words(text: str, words: Words, end: int = 0) -> list[Span]:
+    """Where some words are in a text after `end`, in their order."""
+    spans = []
     for word in words:
         start = text.find(word, end)
         if start < 0:

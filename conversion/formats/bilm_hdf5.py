@@ -24,12 +24,13 @@ class Source(NamedTuple):
 
 
 def recognises(names: Sequence[str]) -> bool:
-    return bool(fnmatch.filter(names, HDF5) and fnmatch.filter(names, OPTIONS))
+    weights = [name for name in fnmatch.filter(names, HDF5) if "softmax" not in name]
+    return bool(weights and fnmatch.filter(names, OPTIONS))
 
 
 @contextmanager
 def open_folder(folder: Path, named: Mapping[str, Path | None]) -> Iterator[Weights]:
-    with open_files(choose_files(find_files(folder), named)) as weights:
+    with open_files(choose_files(find_candidates(folder), named)) as weights:
         yield weights
 
 
@@ -54,7 +55,7 @@ def open_files(source: Source) -> Iterator[Weights]:
         )
 
 
-def find_files(folder: Path) -> dict[str, list[Path]]:
+def find_candidates(folder: Path) -> dict[str, list[Path]]:
     """The files of each kind anywhere in a folder."""
     weights = sorted(folder.rglob(HDF5))
     return {

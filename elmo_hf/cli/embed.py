@@ -28,11 +28,12 @@ from elmo_hf.pooling import POOLINGS
 from elmo_hf.system.memory import keep_freed_memory
 from elmo_hf.system.processes import choose_device, process_group
 from elmo_hf.text.dataset_rows import dataset_source
-from elmo_hf.text.fasta import RESIDUES, fasta_source, is_fasta, refuse_unnamed
+from elmo_hf.text.fasta import RESIDUES, fasta_source, is_fasta, refuse_headers
 from elmo_hf.text.lines import STANDARD_INPUT, BadLineError, LineSource, raw_source, text_source
 from elmo_hf.text.looks_raw import watch_for_raw_text
 from elmo_hf.text.paragraphs import sentence_source
-from elmo_hf.text.raw_text import NONE, check_split
+from elmo_hf.text.raw_text import dataset_sentences
+from elmo_hf.text.split_option import NONE, check_split
 from elmo_hf.text_splitting import find_splitter
 
 ENDINGS = ", ".join(SUFFIXES)
@@ -101,17 +102,15 @@ def embed(
     if dataset_name is not None and pattern is not None:
         raise ValueError("Give --input or --dataset-name, not both.")
     check_split(split, paragraphs)
-    splitter = None if split == NONE else find_splitter(split)
     keep_freed_memory()
     with process_group() as processes:
         if dataset_name is not None:
-            source = dataset_source(
-                dataset_name, dataset_config, dataset_split, column, on_error, splitter
-            )
+            rows = (dataset_name, dataset_config, dataset_split, column, on_error)
+            source = open_dataset(*rows, split, paragraphs)
         else:
             shared = processes.count > 1
             source = open_text(pattern or STANDARD_INPUT, split, paragraphs, on_error, shared)
-        if splitter is None and processes.is_first:
+        if split == NONE and processes.is_first:
             source = source._replace(lines=watch_for_raw_text(source.lines, warn_of_raw_text))
         embedder = ElmoEmbedder(model, device=choose_device(device), batch_size=batch_size)
         job = EmbeddingJob(embedder, output, layers, pooling, dtype, on_error=on_error)
@@ -134,8 +133,22 @@ def open_text(pattern: str, split: str, paragraphs: str, on_error: str, shared: 
     if split == NONE:
         return text_source(pattern, on_error, shared)
     raw = raw_source(pattern, on_error, shared)
-    raw = refuse_unnamed(raw) if split == RESIDUES else raw
+    raw = refuse_headers(raw) if split == RESIDUES else raw
     return sentence_source(raw, find_splitter(split), paragraphs)
+
+
+def open_dataset(
+    name: str,
+    config: str | None,
+    dataset_split: str,
+    column: str,
+    on_error: str,
+    split: str,
+    paragraphs: str,
+) -> LineSource:
+    """Sentences of a dataset: as they are, or split."""
+    rows = (name, config, dataset_split, column, on_error)
+    return dataset_source(*rows) if split == NONE else dataset_sentences(*rows, split, paragraphs)
 
 
 def warn_of_raw_text(word: str) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from elmo_hf.system.command import Model as Model
 from elmo_hf.system.command import Overwrite as Overwrite
-from elmo_hf.text.raw_text import splitter_name
+from elmo_hf.text.split_option import splitter_name
 from elmo_hf.text_splitting import SPLITTERS
 
 Device = Annotated[
@@ -53,7 +53,11 @@ TEXT_HELP = (
 )
 InputArgument = Annotated[
     str | None,
-    typer.Argument(metavar="INPUT", help=f"{TEXT_HELP}; by default, or for -, standard input."),
+    typer.Argument(
+        metavar="INPUT",
+        help=f"{TEXT_HELP}; or, with --split, raw text or a FASTA file. By default, or for -, "
+        "standard input.",
+    ),
 ]
 InputOption = Annotated[
     str | None, typer.Option("--input", metavar="INPUT", help="The same as the argument INPUT.")

@@ -2,6 +2,7 @@
 """`elmo-hf tag`."""
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -20,12 +21,16 @@ from elmo_hf.cli.options import (
 )
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.system.processes import choose_device
+from elmo_hf.tagging.conllu import is_conllu
 from elmo_hf.tagging.output import FORMATS, find_format
 from elmo_hf.tagging.tagger import ElmoTagger
 from elmo_hf.tagging.text_tagging import tag_text
 from elmo_hf.tagging.treebank import fill_tags
+from elmo_hf.text.fasta import RESIDUES, refuse_headers
 from elmo_hf.text.files import find_files
-from elmo_hf.text.lines import STANDARD_INPUT, raw_source
+from elmo_hf.text.lines import STANDARD_INPUT, RawLine, RawSource, raw_source
+from elmo_hf.text.paragraphs import check_paragraphs
+from elmo_hf.text.split_option import check_split
 
 
 def tag(
@@ -48,24 +53,26 @@ def tag(
     Tag the words of a text.
 
     Text is read as it is and split into sentences and words; lines that are typed or piped are
-    answered as they come. The CoNLL-U output has all that is needed to rebuild the text. Of a file
+    answered as they come. The CoNLL-U output has all that is needed to rebuild the text. In a file
     that is CoNLL-U itself (.conllu), only the tags are replaced.
     """
     if sys.stdout is None:
         raise ValueError("Standard output is closed; write to a file, as in: elmo-hf tag IN > OUT")
     pattern = one_input(text, input_option) or STANDARD_INPUT
     if is_treebank(pattern):
-        if split is not None or output_format not in (None, "conllu"):
-            raise ValueError(
-                f"{pattern!r} has its words already, and keeps its format; leave out --split and "
-                "--format."
-            )
+        refuse_options(pattern, split, output_format, paragraphs)
         fill(pattern, ElmoTagger(model, choose_device(device), batch_size=batch_size))
         return
     output_format = output_format or ("colour" if sys.stdout.isatty() else "conllu")
     find_format(output_format, [])
-    source = raw_source(pattern)
+    if split is None:
+        check_paragraphs(paragraphs)
+    else:
+        check_split(split, paragraphs)
+    source = refuse_columns(raw_source(pattern))
     tagger = ElmoTagger(model, choose_device(device), own_splitter(split), batch_size)
+    if tagger.tokenizer.word_splitter == RESIDUES:
+        source = refuse_headers(source)
     show = find_format(output_format, tagger.labels.values())
     # typed text needs no bar
     is_typed = pattern == STANDARD_INPUT and sys.stdin.isatty()
@@ -76,9 +83,44 @@ def tag(
             sys.stdout.flush()
 
 
+def refuse_options(
+    pattern: str, split: str | None, output_format: str | None, paragraphs: str
+) -> None:
+    """Files that have their words already are not split, and stay what they are."""
+    if split is not None or output_format not in (None, "conllu") or paragraphs != "line":
+        raise ValueError(
+            f"{pattern!r} has its words already, and keeps its format; leave out --split, "
+            "--paragraphs and --format."
+        )
+
+
 def is_treebank(pattern: str) -> bool:
-    """Whether a file is CoNLL-U, by its ending."""
-    return pattern.lower().removesuffix(".gz").endswith(".conllu")
+    """Whether files are CoNLL-U, by their endings; refuses a mixture."""
+    if pattern == STANDARD_INPUT:
+        return False
+    files = find_files(pattern)
+    found = [file.name.lower().removesuffix(".gz").endswith(".conllu") for file in files]
+    if any(found) and not all(found):
+        other = files[found.index(False)]
+        raise ValueError(
+            f"{pattern!r} names CoNLL-U files and {str(other)!r}; tag them one after the other."
+        )
+    return all(found)
+
+
+def refuse_columns(source: RawSource) -> RawSource:
+    """The same lines of a text; CoNLL-U under another name is refused when it is read."""
+
+    def lines() -> Iterator[RawLine]:
+        for line in source.lines:
+            if is_conllu(line.text.rstrip("\r\n").split("\t")):
+                raise ValueError(
+                    f"{line.place}: this is a row of CoNLL-U, not text; give the file a name that "
+                    "ends in .conllu."
+                )
+            yield line
+
+    return source._replace(lines=lines())
 
 
 def fill(pattern: str, tagger: ElmoTagger) -> None:

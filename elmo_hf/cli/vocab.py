@@ -20,8 +20,7 @@ from elmo_hf.cli.options import (
 from elmo_hf.pretraining.corpus import Corpus
 from elmo_hf.system.writing import new_file, refuse_existing_file
 from elmo_hf.text import check_split, find_files, raw_files, size_of, split_documents
-from elmo_hf.text.raw_text import NONE
-from elmo_hf.text_splitting import find_splitter
+from elmo_hf.text.split_option import NONE
 from elmo_hf.word_vocabulary import WordVocabulary
 
 
@@ -73,7 +72,7 @@ def count_words(paths: Sequence[Path], bar: tqdm) -> Counter[str]:
 def count_raw_words(paths: Sequence[Path], split: str, paragraphs: str, bar: tqdm) -> Counter[str]:
     text, counts = raw_files(paths), Counter[str]()
     for words in split_documents(
-        text.open(), find_splitter(split), paragraphs, lambda line: bar.update(line.size)
+        text.open(), split, paragraphs, lambda line: bar.update(line.size)
     ):
         counts.update(words)
     if not counts:

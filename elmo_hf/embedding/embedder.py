@@ -66,8 +66,11 @@ class ElmoEmbedder(SentenceEmbedder):
         if isinstance(device, int) and device < 0:
             raise ValueError(f"`device` is {device}; pass device='cpu' or 'cuda:0'.")
         model = options_file or model
-        # None until the tokenizer is asked, which embedding words does not need
-        self._splitter = None if split is None else find_splitter(split)
+        if split is not None:
+            find_splitter(split)
+        # a splitter is made when the first text comes: the tokenizer knows its name and language
+        self._split = split
+        self._splitter: Splitter | None = None
         self._place: str | None = None
         if isinstance(model, ElmoPreTrainedModel):
             # a tagger has its biLM inside
@@ -88,7 +91,7 @@ class ElmoEmbedder(SentenceEmbedder):
     def split(self, text: str) -> Iterable[SplitSentence]:
         """The sentences of a raw text as `embed` reads them, with the span of each word."""
         if self._splitter is None:
-            self._splitter = saved_splitter(self._place, self.model.config)
+            self._splitter = make_splitter(self._split, self._place, self.model.config)
         return self._splitter(text)
 
     def embed(
@@ -157,11 +160,17 @@ class ElmoEmbedder(SentenceEmbedder):
             job.assemble(job.embed_chunks(LineSource("input_file", lines, None, "line")))
 
 
-def saved_splitter(place: str | None, config: ElmoConfig) -> Splitter:
-    """The splitter of the tokenizer that is saved with a model; `whitespace` if there is none."""
+def make_splitter(
+    split: str | SplitFunction | None, place: str | None, config: ElmoConfig
+) -> Splitter:
+    """
+    A splitter, or by default the one of the tokenizer that is saved with a model; `whitespace` if
+    there is no tokenizer.
+    """
     if place is None or not has_tokenizer(place):
-        return find_splitter(WHITESPACE)
-    return load_tokenizer(place, config).split
+        return find_splitter(WHITESPACE if split is None else split)
+    tokenizer = load_tokenizer(place, config)
+    return find_splitter(tokenizer.word_splitter if split is None else split, tokenizer.language)
 
 
 def refuse_texts(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:

@@ -15,7 +15,7 @@ from elmo_hf.modeling_elmo import ElmoModel, ElmoPreTrainedModel
 from elmo_hf.private_interfaces import find_file
 from elmo_hf.system.failures import first_line
 from elmo_hf.system.untrusted import read_json, read_tensor_shapes, refuse_unreadable
-from elmo_hf.text.raw_text import splitter_name
+from elmo_hf.text.split_option import splitter_name
 from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 INDEX = f"{WEIGHTS}.index.json"

@@ -9,7 +9,7 @@ from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.system.failures import first_line
 from elmo_hf.system.untrusted import read_json
 from elmo_hf.text.paragraphs import PARAGRAPHS
-from elmo_hf.text.raw_text import NONE, check_split
+from elmo_hf.text.split_option import NONE, check_split
 from elmo_hf.text_splitting import SPLITTERS
 from elmo_hf.training.settings import RATES, SEEDS, check_values, option
 

@@ -27,9 +27,8 @@ from elmo_hf.text.dataset_rows import load_dataset
 from elmo_hf.text.files import find_files
 from elmo_hf.text.lines import RawLine
 from elmo_hf.text.raw_text import RawText, raw_files, raw_rows, split_documents
-from elmo_hf.text_splitting import find_splitter
 from elmo_hf.training.folder import SPLIT_TEXT
-from elmo_hf.training.identity import NAME, WAY_OUT
+from elmo_hf.training.identity import NAME, WAY_OUT, read_identity
 
 # as an error message calls them; the test text may change when a run is resumed
 SPLITS = {"train": "training text", "validation": "validation text", "test": "test text"}
@@ -59,12 +58,27 @@ def split_texts(settings: PretrainingSettings, quiet: bool = False) -> dict[str,
     """
 
     def split_all() -> dict[str, Path]:
+        refuse_other_split(settings)
         texts = raw_texts(settings)
         return {split: split_once(settings, split, text, quiet) for split, text in texts.items()}
 
     state = PartialState()
     processes = Processes(state.process_index, state.num_processes)
     return processes.by_the_first(split_all, takes_long=True)
+
+
+def refuse_other_split(settings: PretrainingSettings) -> None:
+    """Raises an error if the folder holds a run on other sentences: now, and not hours later."""
+    known = read_identity(settings.output_dir)
+    if known is None or settings.overwrite_output_dir:
+        return
+    for name in ("split", "paragraphs"):
+        was, now = known["settings"].get(name), getattr(settings, name)
+        if was != now:
+            raise ValueError(
+                f"{str(settings.output_dir)!r} holds a run with {name} {was!r}, not {now!r}; "
+                f"{WAY_OUT}."
+            )
 
 
 def raw_texts(settings: PretrainingSettings) -> dict[str, RawText]:
@@ -131,7 +145,6 @@ def write_sentences(
     path: Path, settings: PretrainingSettings, split: str, text: RawText, quiet: bool
 ) -> None:
     found = RawChecksum()
-    splitter = find_splitter(settings.split)
     with (
         new_file(path) as building,
         progress_bar(f"split {split}", text, quiet) as bar,
@@ -142,7 +155,7 @@ def write_sentences(
             bar.update(line.size)
 
         with building.open("w", encoding="utf-8", newline="\n") as file:
-            for words in split_documents(text.open(), splitter, settings.paragraphs, seen):
+            for words in split_documents(text.open(), settings.split, settings.paragraphs, seen):
                 file.write(" ".join(words) + "\n")
         if not building.stat().st_size:
             raise ValueError(f"There is no sentence in {text.name}.")

@@ -36,7 +36,7 @@ class Processes:
     def by_the_first(self, work: Callable[[], Any], takes_long: bool = False) -> Any:
         """
         Only the first process does the work; all of them get its result, or raise its error. Work
-        of more than a few minutes must say that it takes long, or the others give up.
+        of more than a few minutes needs `takes_long`, or the others give up.
         """
         group = None
         if takes_long and self.count > 1:

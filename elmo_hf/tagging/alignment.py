@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from elmo_hf.tagging.raw_text import Analysis, Word
+from elmo_hf.tagging.gold_text import Analysis, Word
 from elmo_hf.word_encoding import Span
 
 # Pairs of words in a token of several words. Real ones have a dozen; a damaged file may have a

@@ -8,12 +8,12 @@ from tqdm.auto import tqdm
 
 from elmo_hf.tagging.alignment import Counts
 from elmo_hf.tagging.conllu import find_tokens
-from elmo_hf.tagging.raw_text import Analysis, Paragraph, read_paragraphs
+from elmo_hf.tagging.gold_text import Analysis, GoldParagraph, read_paragraphs
 from elmo_hf.tagging.tagger import ElmoTagger, tag_groups
 from elmo_hf.text_splitting import SplitSentence
 
 RawFigures = dict[str, dict[str, float | int]]
-Guess = tuple[Paragraph, list[SplitSentence]]
+Guess = tuple[GoldParagraph, list[SplitSentence]]
 
 
 def evaluate_raw(tagger: ElmoTagger, gold: Path) -> RawFigures:

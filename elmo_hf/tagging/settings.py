@@ -9,7 +9,7 @@ from pathlib import Path
 
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.tagging.tasks import TASKS
-from elmo_hf.text.raw_text import splitter_name
+from elmo_hf.text.split_option import splitter_name
 from elmo_hf.text_splitting import SPLITTERS
 from elmo_hf.training.settings import RATES, SEEDS, check_values, option
 

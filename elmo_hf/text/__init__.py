@@ -16,12 +16,11 @@ from elmo_hf.text.lines import (
 from elmo_hf.text.paragraphs import Paragraph, TextSentence, join_lines, sentence_source
 from elmo_hf.text.raw_text import (
     RawText,
-    check_split,
     raw_files,
     raw_rows,
     split_documents,
-    splitter_name,
 )
+from elmo_hf.text.split_option import check_split, splitter_name
 
 __all__ = [
     "BadLineError",

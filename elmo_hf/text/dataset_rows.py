@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from elmo_hf.extras import require
 from elmo_hf.text.lines import BadLineError, Line, LineSource, check_on_error, stop_or_skip
-from elmo_hf.text.paragraphs import Paragraph, Split, split_lines
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -20,21 +19,15 @@ def dataset_source(
     split: str = "train",
     column: str = "text",
     on_error: str = "stop",
-    splitter: Split | None = None,
 ) -> LineSource:
     """
     One line per row of a dataset from the Hub or a folder: the column holds strings, or lists of
     words. With `on_error="skip"` any other row is reported and counts as an empty line.
-
-    With a splitter a row is a raw text instead, and a line is one of its sentences.
     """
     check_on_error(on_error)
     rows = load_dataset(name, config, split)
     check_column(rows, column, f"The dataset {name!r}")
     rows = rows.select_columns([column])
-    if splitter is not None:
-        paragraphs = row_paragraphs(rows, name, on_error)
-        return LineSource(name, split_lines(paragraphs, splitter), len(rows), "row")
     return LineSource(name, row_lines(rows, name, on_error), len(rows), "line")
 
 
@@ -117,21 +110,6 @@ def row_lines(rows: "Dataset", name: str, on_error: str) -> Iterator[Line]:
             yield Line(number, sentence.strip(), sentence.split(), 1)
         else:
             yield Line(number, " ".join(sentence), sentence, 1)
-
-
-def row_paragraphs(rows: "Dataset", name: str, on_error: str) -> Iterator[Paragraph]:
-    start = 0
-    for number, text in enumerate(read_rows(rows, name, on_error)):
-        if not isinstance(text, str):
-            # what cannot be read is a row without words
-            if text:
-                raise ValueError(
-                    f"Row {number} of {name!r} is a list of words, which need no splitter; leave "
-                    "out --split."
-                )
-            text = ""
-        yield Paragraph(text, start, 1)
-        start += len(text)
 
 
 def read_rows(rows: "Dataset", name: str, on_error: str) -> Iterator[str | list[str]]:

@@ -58,12 +58,12 @@ def has_ending(file: Path) -> bool:
     return bare.suffix.lower() in ENDINGS
 
 
-def refuse_unnamed(source: RawSource) -> RawSource:
+def refuse_headers(source: RawSource) -> RawSource:
     """The same lines of a text; one that begins like FASTA is refused when it is read."""
 
     def lines() -> Iterator[RawLine]:
         for line in source.lines:
-            if line.number == 0 and line.text.startswith(">"):
+            if line.is_first and line.text.startswith(">"):
                 raise ValueError(
                     f"{line.place}: this is the header of a FASTA file, and would be read as "
                     f"residues; give the file a name that ends in {', '.join(ENDINGS)}."
@@ -90,7 +90,7 @@ def record_lines(files: Sequence[Path], on_error: str) -> Iterator[Line]:
     # ids as a file of vectors can have them; all that grows with the number of records
     seen: set[str] = set()
     for file in files:
-        for record in read_records(readable_lines(file)):
+        for record in read_records(whole_lines(file)):
             key = record.key.replace("/", "_")
             if key in seen:
                 raise ValueError(
@@ -105,7 +105,7 @@ def record_lines(files: Sequence[Path], on_error: str) -> Iterator[Line]:
             yield Line(len(seen) - 1, " ".join(words), words, record.size, record.key)
 
 
-def readable_lines(file: Path) -> Iterator[RawLine]:
+def whole_lines(file: Path) -> Iterator[RawLine]:
     try:
         yield from file_lines([file], "stop")
     # which promises that the line can be skipped

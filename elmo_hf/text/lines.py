@@ -6,7 +6,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from tqdm.auto import tqdm
 
@@ -108,8 +108,20 @@ def file_lines(files: Sequence[Path], on_error: str) -> Iterator[RawLine]:
 def standard_input(on_error: str) -> Iterator[RawLine]:
     if sys.stdin is None:
         raise ValueError("There is no standard input; name a file with --input.")
-    lines = ((raw, len(raw)) for raw in bounded_lines(sys.stdin.buffer))
+    lines = ((raw, len(raw)) for raw in bounded_lines(open_standard_input()))
     return decode_lines(lines, "standard input", on_error)
+
+
+def open_standard_input() -> BinaryIO:
+    """
+    Standard input with a buffer of its own: a program that ends while another thread waits for the
+    next line could not close Python's own, and would crash.
+    """
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    # Python code may put any object in its place
+    except (OSError, ValueError):
+        return sys.stdin.buffer
 
 
 def is_open_ended() -> bool:

@@ -1,17 +1,16 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Raw text as paragraphs, which splitters make into sentences, without losing a character."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from io import StringIO
 from typing import NamedTuple
 
-from elmo_hf.english_splitting import is_blank
-from elmo_hf.text.lines import BadLineError, Line, LineSource, RawLine, RawSource
+from elmo_hf.text.lines import Line, LineSource, RawLine, RawSource
 from elmo_hf.text_lines import LONGEST_LINE
-from elmo_hf.text_splitting import SplitSentence
+from elmo_hf.text_splitting import SplitSentence, Splitter
 
 # a paragraph is a line; or it is all lines up to a blank one
 PARAGRAPHS = ("line", "blank")
-Split = Callable[[str], Iterable[SplitSentence]]
 
 
 class Paragraph(NamedTuple):
@@ -44,24 +43,50 @@ def join_lines(source: RawSource, kind: str = "line") -> Iterator[Paragraph]:
     does not wait for the next line.
     """
     check_paragraphs(kind)
-    lines: list[RawLine] = []
-    is_filled = is_over = False
-    start = 0
+    building = ParagraphBuilder()
     for line in source.lines:
-        blank = is_blank(line.text)
-        if is_over and not blank or is_filled and line.is_first:
-            yield (paragraph := join(lines, start))
-            start += len(paragraph.text)
-            lines, is_filled, is_over = [], False, False
-        lines.append(line)
-        is_filled = is_filled or not blank
-        is_over = is_filled and (kind == "line" or blank)
-        if is_over and source.is_stream:
-            yield (paragraph := join(lines, start))
-            start += len(paragraph.text)
-            lines, is_filled, is_over = [], False, False
-    if is_filled:
-        yield join(lines, start)
+        is_blank = not line.text.strip()
+        begins = line.is_first or (building.is_over and not is_blank)
+        # blank lines without end would take memory without end
+        if building.is_filled and (begins or (building.is_over and building.size > LONGEST_LINE)):
+            yield building.build()
+        building.add(line, is_blank)
+        building.is_over = building.is_filled and (kind == "line" or is_blank)
+        if building.is_over and source.is_stream:
+            yield building.build()
+    if building.is_filled:
+        yield building.build()
+
+
+class ParagraphBuilder:
+    """Joins lines to one paragraph after the other."""
+
+    def __init__(self) -> None:
+        self.start = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        # not a list of lines, which takes many times the room if they are short
+        self.text = StringIO()
+        self.size = 0
+        self.is_filled = self.is_over = False
+
+    def add(self, line: RawLine, is_blank: bool) -> None:
+        self.text.write(line.text)
+        self.size += line.size
+        self.is_filled = self.is_filled or not is_blank
+        if self.size > LONGEST_LINE and not self.is_over:
+            raise ValueError(
+                f"{line.place}: a paragraph of more than {LONGEST_LINE:,} bytes ends nowhere; put "
+                "blank lines between paragraphs, or pass --paragraphs line."
+            )
+
+    def build(self) -> Paragraph:
+        """The paragraph of all lines so far; another one begins."""
+        paragraph = Paragraph(self.text.getvalue(), self.start, self.size)
+        self.start += len(paragraph.text)
+        self._begin()
+        return paragraph
 
 
 def check_paragraphs(kind: str) -> None:
@@ -69,17 +94,7 @@ def check_paragraphs(kind: str) -> None:
         raise ValueError(f"`paragraphs` is {kind!r} but must be {' or '.join(PARAGRAPHS)}.")
 
 
-def join(lines: list[RawLine], start: int) -> Paragraph:
-    size = sum(line.size for line in lines)
-    if size > LONGEST_LINE:
-        raise BadLineError(
-            f"{lines[0].place}: a paragraph begins that has more than {LONGEST_LINE:,} bytes; put "
-            "blank lines between paragraphs."
-        )
-    return Paragraph("".join(line.text for line in lines), start, size)
-
-
-def split_paragraph(paragraph: Paragraph, split: Split) -> Iterator[TextSentence]:
+def split_paragraph(paragraph: Paragraph, split: Splitter) -> Iterator[TextSentence]:
     """The sentences of a paragraph; each needs the next one, for the blanks between the two."""
     sentences = iter(split(paragraph.text))
     sentence, end = next(sentences, None), 0
@@ -94,7 +109,7 @@ def split_paragraph(paragraph: Paragraph, split: Split) -> Iterator[TextSentence
         sentence, end = following, ends[-1]
 
 
-def sentence_source(source: RawSource, split: Split, kind: str = "line") -> LineSource:
+def sentence_source(source: RawSource, split: Splitter, kind: str = "line") -> LineSource:
     """
     Raw text as tokenised sentences, numbered one after the other: the text of each is its words
     with blanks between them.
@@ -102,7 +117,7 @@ def sentence_source(source: RawSource, split: Split, kind: str = "line") -> Line
     return LineSource(source.name, split_lines(join_lines(source, kind), split), source.total, "B")
 
 
-def split_lines(paragraphs: Iterable[Paragraph], split: Split) -> Iterator[Line]:
+def split_lines(paragraphs: Iterable[Paragraph], split: Splitter) -> Iterator[Line]:
     number = 0
     for paragraph in paragraphs:
         size = paragraph.size

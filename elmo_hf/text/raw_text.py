@@ -1,5 +1,5 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""Raw text as documents, files or rows of a dataset, and what the options about it may be."""
+"""Raw text as documents: files, or rows of a dataset."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,14 +7,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmo_hf.system.failures import describe
-from elmo_hf.text.dataset_rows import check_column, readable_rows
+from elmo_hf.text.dataset_rows import check_column, load_dataset, readable_rows
+from elmo_hf.text.fasta import RESIDUES, refuse_headers
 from elmo_hf.text.files import size_of
-from elmo_hf.text.lines import BadLineError, RawLine, RawSource, file_lines
-from elmo_hf.text.paragraphs import PARAGRAPHS, Split, check_paragraphs, join_lines
-from elmo_hf.text_splitting import SPLITTERS, WHITESPACE, find_splitter
-
-# the splitter of text that is tokenised: a line is a sentence, with blanks between its words
-NONE = "none"
+from elmo_hf.text.lines import (
+    BadLineError,
+    Line,
+    LineSource,
+    RawLine,
+    RawSource,
+    check_on_error,
+    file_lines,
+    stop_or_skip,
+)
+from elmo_hf.text.paragraphs import join_lines
+from elmo_hf.text_splitting import find_splitter
 
 
 class RawText(NamedTuple):
@@ -28,40 +35,17 @@ class RawText(NamedTuple):
     unit: str
 
 
-def splitter_name(split: str) -> str:
-    """The `word_splitter` of a tokenizer that `split`, the value of an option, asks for."""
-    if split == NONE:
-        return WHITESPACE
-    try:
-        find_splitter(split)
-    except ValueError as error:
-        names = ", ".join((NONE, *SPLITTERS))
-        raise ValueError(f"`split` is {split!r} but must be one of {names}.") from error
-    return split
-
-
-def check_split(split: str, paragraphs: str) -> None:
-    """Refuses options about raw text that are unknown, or do not go together."""
-    splitter_name(split)
-    check_paragraphs(paragraphs)
-    if split == NONE and paragraphs != PARAGRAPHS[0]:
-        raise ValueError(
-            f"`paragraphs` is {paragraphs!r}, but in tokenised text every line is a sentence; name "
-            "a splitter for raw text, as in --split english."
-        )
-
-
 def raw_files(files: Sequence[Path]) -> RawText:
     """Every file is a document."""
 
     def documents() -> Iterator[RawSource]:
         for file in files:
-            yield RawSource(str(file), readable_lines(file), None, False)
+            yield RawSource(str(file), file_as_text(file), None, False)
 
     return RawText(", ".join(map(str, files)), documents, size_of(files), "B")
 
 
-def readable_lines(file: Path) -> Iterator[RawLine]:
+def file_as_text(file: Path) -> Iterator[RawLine]:
     try:
         yield from file_lines([file], "stop")
     # not to be mistaken for an error of the file that is written meanwhile
@@ -69,7 +53,7 @@ def readable_lines(file: Path) -> Iterator[RawLine]:
         raise ValueError(describe(error)) from error
 
 
-def raw_rows(rows: Any, column: str, name: str) -> RawText:
+def raw_rows(rows: Any, column: str, name: str, on_error: str = "stop") -> RawText:
     """Every row of a dataset is a document; `column` has its text."""
     where = f"The dataset {name!r}"
     check_column(rows, column, where)
@@ -78,34 +62,62 @@ def raw_rows(rows: Any, column: str, name: str) -> RawText:
     def documents() -> Iterator[RawSource]:
         for number, row in enumerate(readable_rows(texts, where)):
             place = f"{where}, row {number}"
-            yield RawSource(place, row_lines(row[column], place, column), None, False)
+            lines = lines_of_row(row[column], place, column, on_error)
+            yield RawSource(place, lines, None, False)
 
     return RawText(where, documents, len(rows), "row")
 
 
-def row_lines(text: Any, place: str, column: str) -> Iterator[RawLine]:
+def lines_of_row(text: Any, place: str, column: str, on_error: str) -> Iterator[RawLine]:
     """The lines of a row, the first of which counts for the whole row."""
     if not isinstance(text, str):
-        raise BadLineError(
+        error = BadLineError(
             f"{place}: {column!r} should be raw text, not {text!r:.50}; leave --split out if the "
             "words are split already."
         )
+        stop_or_skip(error, on_error)
+        text = ""
     # only these ends of lines, as in files
     lines = list(io.StringIO(text, newline="\n")) or [""]
     for number, line in enumerate(lines):
-        yield RawLine(number, line, int(number == 0), place)
+        yield RawLine(number, line, int(number == 0), place, number == 0)
+
+
+def dataset_sentences(
+    name: str,
+    config: str | None,
+    dataset_split: str,
+    column: str,
+    on_error: str,
+    split: str,
+    paragraphs: str,
+) -> LineSource:
+    """The rows of a dataset as tokenised sentences, like `sentence_source` of a file."""
+    check_on_error(on_error)
+    text = raw_rows(load_dataset(name, config, dataset_split), column, name, on_error)
+    return LineSource(name, number_sentences(text, split, paragraphs), text.total, text.unit)
+
+
+def number_sentences(text: RawText, split: str, paragraphs: str) -> Iterator[Line]:
+    number = size = 0
+    for document in text.open():
+        size += 1
+        for words in split_documents([document], split, paragraphs):
+            yield Line(number, " ".join(words), words, size)
+            number, size = number + 1, 0
 
 
 def split_documents(
     documents: Iterable[RawSource],
-    split: Split,
+    split: str,
     paragraphs: str,
     seen: Callable[[RawLine], object] = lambda line: None,
 ) -> Iterator[list[str]]:
     """
-    The words of each sentence. A paragraph ends where its document ends. `seen` is called with
-    every line when it has been read.
+    The words of each sentence; `split` is the name of a splitter. A paragraph ends where its
+    document ends. `seen` is called with every line when it has been read.
     """
+    splitter = find_splitter(split)
 
     def watched(lines: Iterable[RawLine]) -> Iterator[RawLine]:
         for line in lines:
@@ -113,6 +125,8 @@ def split_documents(
             yield line
 
     for document in documents:
-        for paragraph in join_lines(document._replace(lines=watched(document.lines)), paragraphs):
-            for sentence in split(paragraph.text):
+        source = document._replace(lines=watched(document.lines))
+        source = refuse_headers(source) if split == RESIDUES else source
+        for paragraph in join_lines(source, paragraphs):
+            for sentence in splitter(paragraph.text):
                 yield sentence.words

@@ -84,8 +84,11 @@ def test_script_does_what_the_command_does(elmo_hf, source, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["convert", "nowhere", "--output-dir", "x"], "no folder, zip file or Hub repository"),
-        (["convert", "--output-dir", "x"], "Give a folder, zip or Hub repository, or both"),
+        (["convert", "nowhere", "--output-dir", "x"], "no folder, archive or Hub repository"),
+        (
+            ["convert", "--output-dir", "x"],
+            "Give a folder, an archive or a Hub repository, or both",
+        ),
         (["convert", "no/where", "--output-dir", "x"], "no local file 'no/where'"),
         (["info", "--model", "nowhere"], "'nowhere' is not an ELMo folder"),
         (["export", "--model", "nowhere", "--output-dir", "x"], "'nowhere' is not an ELMo folder"),
@@ -298,6 +301,26 @@ def test_tag_fills_the_tags_of_a_treebank(elmo_hf, tagger_folder, tmp_path):
     file.write_text("1\tonly\tthree\n")
     _, complained = elmo_hf("tag", file, "--model", tagger_folder, code=1)
     assert "gold.conllu', line 1: 3 tab-separated columns, but CoNLL-U has 10" in complained
+
+
+def test_tag_takes_columns_and_headers_for_what_they_are(elmo_hf, tagger_folder, tmp_path):
+    (tmp_path / "a.conllu").write_text(TREEBANK)
+    printed, _ = elmo_hf("tag", tmp_path / "*.conllu", "--model", tagger_folder)
+    assert printed.count("\n") == TREEBANK.count("\n")
+    (tmp_path / "b.txt").write_text(TREEBANK)
+    tag = ["tag", "--model", tagger_folder]
+    _, complained = elmo_hf(*tag, tmp_path / "?.*", code=1)
+    assert "names CoNLL-U files and" in complained
+    _, complained = elmo_hf(*tag, tmp_path / "b.txt", code=1)
+    assert "b.txt', line 2: this is a row of CoNLL-U, not text" in complained
+    (tmp_path / "c.txt").write_text(">P1 human\nMKV\n")
+    for command in (tag, ["vocab", "--output", tmp_path / "vocab.txt"]):
+        _, complained = elmo_hf(*command, tmp_path / "c.txt", "--split", "characters", code=1)
+        assert "c.txt', line 1: this is the header of a FASTA file" in complained
+    _, complained = elmo_hf(*tag, tmp_path / "c.txt", "--paragraphs", "page", code=1)
+    assert "`paragraphs` is 'page' but must be line or blank" in complained
+    _, complained = elmo_hf(*tag, "--split", "none", "--paragraphs", "blank", code=1)
+    assert "in tokenised text every line is a sentence" in complained
 
 
 def test_tag_splits_raw_text_as_it_is_told(elmo_hf, tagger_folder, tmp_path):

@@ -100,7 +100,7 @@ def test_the_command_splits_raw_text(
 def test_rows_of_a_dataset_are_split_too(folder, embedder, tmp_path):
     Dataset.from_dict({"text": [TEXT.split("\n\n")[0], "Do they?"]}).save_to_disk(tmp_path / "data")
     data = {"dataset_name": str(tmp_path / "data"), "split": "english", "layers": "top"}
-    embed(tmp_path / "out.npy", model=str(folder), **data)
+    embed(tmp_path / "out.npy", model=str(folder), paragraphs="blank", **data)
     expected = embedder.embed([text.split() for text in BY_BLANK_LINES], layers="top")
     equal(read(tmp_path / "out.npy"), expected)
 

@@ -98,6 +98,19 @@ class TestEnglish:
         lengths = [len(s.words) for s in find_splitter("english")("word " * 2500)]
         assert lengths == [LONGEST_SENTENCE, LONGEST_SENTENCE, 500]
 
+    def test_a_contraction_is_never_cut(self):
+        first, second = find_splitter("english")("a " * 999 + "don't go.")
+        assert first.words[-2:] == ["do", "n't"] and second.words == ["go", "."]
+        assert first.attached == {1000} and not second.attached
+
+    def test_many_clitics(self):
+        [sentence] = find_splitter("english")("a" + "'d" * 3000)
+        assert sentence.words == ["a", *["'d"] * 3000]
+
+    @pytest.mark.parametrize("splitter", ["english", "moses"])
+    def test_characters_without_width_alone_are_words(self, splitter):
+        assert words_of("\u200b", splitter) == ["\u200b"] and words_of(" \n", splitter) == []
+
     def test_sentences_come_one_by_one(self):
         sentences = iter(find_splitter("english")("One. Two. " * 10**5))
         assert next(sentences).words == ["One", "."]
@@ -150,7 +163,7 @@ class TestFunctions:
         assert [s.words for s in lines.split("a b\n\nb a")] == [["a", "b"], ["b", "a"]]
         assert [s.spans for s in lines.split("a b\n\nb a")][1] == [(5, 6), (7, 8)]
 
-    @pytest.mark.parametrize("words", [["x"], [["a"], ["a"]], [1], ["a", ""]])
+    @pytest.mark.parametrize("words", [["x"], [["a"], ["a"]], [1], ["a", ""], None])
     def test_words_that_are_not_in_the_text(self, words):
         with pytest.raises(ValueError, match="The word splitter"):
             ElmoTokenizer(word_splitter=lambda text: words).tokenize("a b")

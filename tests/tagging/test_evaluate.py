@@ -6,8 +6,8 @@ import pytest
 
 from elmo_hf.tagging import evaluate_raw, evaluate_tagger
 from elmo_hf.tagging.alignment import Counts
+from elmo_hf.tagging.gold_text import read_paragraphs
 from elmo_hf.tagging.raw_evaluation import as_analysis
-from elmo_hf.tagging.raw_text import read_paragraphs
 from elmo_hf.tagging.tagger import TaggedSentence
 from elmo_hf.text_splitting import SplitSentence, find_splitter
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -185,13 +186,39 @@ def test_a_paragraph_ends_with_its_file(tmp_path):
 
 def test_a_paragraph_without_end_is_refused(monkeypatch):
     monkeypatch.setattr("elmo_hf.text.paragraphs.LONGEST_LINE", 10)
-    with pytest.raises(ValueError, match="line 1: a paragraph begins that has more than 10 bytes"):
+    with pytest.raises(ValueError, match="line 2: a paragraph of more than 10 bytes ends nowhere"):
         show("one two\nthree four\n", paragraphs="blank")
+    # blank lines that have no end are shared between two paragraphs
+    text = "one\n" + "\n" * 12 + "two\n"
+    found = [paragraph.text for paragraph in join_lines(source_of(text))]
+    assert "".join(found) == text and len(found[0]) < 13
 
 
 def test_formats_have_names():
     assert [find_format(name, ["X"]) for name in ("tsv", "jsonl")] == [as_tsv, as_jsonl]
     assert len(FORMATS) == 4
+
+
+@pytest.mark.program
+@pytest.mark.parametrize("how", [signal.SIGINT, None], ids=["interrupted", "output closed"])
+def test_a_stream_can_be_left(how):
+    """Another thread is waiting for the next line then."""
+    command = [sys.executable, "-m", "elmo_hf", "tag", "--format", "tsv"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as program:
+        program.stdin.write(b"Go home!\n")
+        program.stdin.flush()
+        assert b"\t" in program.stdout.readline()
+        if how is None:
+            program.stdout.close()
+            program.stdin.write(b"Go home!\n" * 9)
+            program.stdin.flush()
+        else:
+            program.send_signal(how)
+        complained = program.stderr.read()
+        assert program.wait(60) >= 0 or how is not None
+        assert b"Fatal Python error" not in complained and b"Traceback" not in complained
 
 
 @pytest.mark.program

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_hf.tagging import fill_tags
-from elmo_hf.tagging.raw_text import read_paragraphs
+from elmo_hf.tagging.gold_text import read_paragraphs
 from elmo_hf.tagging.spaces import escape_spaces, unescape_spaces
 from elmo_hf.tagging.tagger import TaggedSentence
 from elmo_hf.tagging.treebank import read_treebank
@@ -201,7 +201,7 @@ def test_raw_text_and_its_spans(tmp_path):
 
 
 def test_an_endless_paragraph_ends_after_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("elmo_hf.tagging.raw_text.LONGEST_PARAGRAPH", 3)
+    monkeypatch.setattr("elmo_hf.tagging.gold_text.LONGEST_PARAGRAPH", 3)
     path = write(tmp_path, (row("1") + "\n") * 5)
     assert [paragraph.text for paragraph in read_paragraphs(path)] == ["a a ", "a a ", "a "]
 

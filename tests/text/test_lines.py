@@ -13,7 +13,6 @@ from datasets import Dataset, DatasetDict
 
 from elmo_hf import text_lines
 from elmo_hf.text import BadLineError, dataset_source, text_source
-from elmo_hf.text_splitting import find_splitter
 
 
 def test_lines_are_counted_through_all_files(tmp_path):
@@ -70,24 +69,6 @@ def test_rows_of_a_dataset(tmp_path):
     assert line.words == ["a\nword", "two words"] and line.size == source.total == 1
     with pytest.raises(ValueError, match="has no column 'tokens'; it has text, words"):
         dataset_source(name, column="tokens")
-
-
-def test_rows_may_be_raw_text(tmp_path, capsys):
-    """Sentences are numbered through all rows, and each row counts once for progress."""
-    rows = Dataset.from_dict({"text": ["Dogs bark. Cats\nsleep.", "", None, "It rains."]})
-    rows.save_to_disk(tmp_path / "data")
-    source = dataset_source(
-        str(tmp_path / "data"), on_error="skip", splitter=find_splitter("english")
-    )
-    lines = list(source.lines)
-    assert [line.text for line in lines] == ["Dogs bark .", "Cats sleep .", "It rains ."]
-    assert [line.number for line in lines] == [0, 1, 2]
-    assert sum(line.size for line in lines) <= source.total == 4
-    assert "Row 2" in capsys.readouterr().err
-    Dataset.from_dict({"text": [["Dogs", "bark"]]}).save_to_disk(tmp_path / "words")
-    source = dataset_source(str(tmp_path / "words"), splitter=find_splitter("english"))
-    with pytest.raises(ValueError, match="Row 0 of '.*words' is a list of words.* out --split"):
-        list(source.lines)
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["splits", "one-split"])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_hf.text import RawText, check_split, raw_files, raw_rows, split_documents, splitter_name
+from elmo_hf.text.raw_text import dataset_sentences
 from elmo_hf.text_splitting import SPLITTERS, find_splitter
 
 # what addresses begin with, blanks of all kinds, and signs
@@ -31,7 +32,7 @@ PIECES += ["\x85", "\xa0", "\u2009", "\u2028", "\u3000", "\u200b", "é", "語", 
 
 
 def sentences(text: RawText, splitter: str = "english", paragraphs: str = "line") -> list[str]:
-    split = split_documents(text.open(), find_splitter(splitter), paragraphs)
+    split = split_documents(text.open(), splitter, paragraphs)
     return [" ".join(words) for words in split]
 
 
@@ -68,8 +69,7 @@ def test_every_line_is_seen_once(tmp_path):
     rows = Dataset.from_dict({"text": ["One. Two.\nThree.", ""]})
     for text in (raw_files([tmp_path / "a.txt"]), raw_rows(rows, "text", "mine")):
         seen = []
-        split = find_splitter("english")
-        assert len(list(split_documents(text.open(), split, "blank", seen.append))) == 3
+        assert len(list(split_documents(text.open(), "english", "blank", seen.append))) == 3
         assert sum(line.size for line in seen) == text.total
 
 
@@ -100,3 +100,18 @@ def test_options():
         check_split("english", "page")
     with pytest.raises(ValueError, match="every line is a sentence; name a splitter"):
         check_split("none", "blank")
+
+
+def test_rows_as_sentences(tmp_path, capsys):
+    """Sentences are numbered through all rows, and each row counts once for progress."""
+    rows = Dataset.from_dict({"text": ["Dogs bark. Cats\nsleep.", "", None, "It rains."]})
+    rows.save_to_disk(tmp_path / "data")
+    options = (str(tmp_path / "data"), None, "train", "text", "skip", "english")
+    source = dataset_sentences(*options, "blank")
+    lines = list(source.lines)
+    assert [line.text for line in lines] == ["Dogs bark .", "Cats sleep .", "It rains ."]
+    assert [line.number for line in lines] == [0, 1, 2]
+    assert sum(line.size for line in lines) == source.total == 4
+    assert "row 2: 'text' should be raw text" in capsys.readouterr().err
+    lines = dataset_sentences(*options, "line").lines
+    assert [line.text for line in lines] == ["Dogs bark .", "Cats", "sleep .", "It rains ."]

@@ -46,26 +46,26 @@ class Analysis:
         self.sentences.append((self.tokens[first][0], self.tokens[-1][1]))
 
 
-class Paragraph(NamedTuple):
+class GoldParagraph(NamedTuple):
     text: str
     gold: Analysis
 
 
-def read_paragraphs(path: Path) -> Iterator[Paragraph]:
+def read_paragraphs(path: Path) -> Iterator[GoldParagraph]:
     """The paragraphs of a CoNLL-U file; one begins wherever `# newpar` or `# newdoc` says so."""
-    builder = ParagraphBuilder()
+    builder = GoldBuilder()
     for sentence in read_treebank(path):
         is_new = any(NEW_PARAGRAPH.match(comment) for comment in sentence.comments)
         if builder.gold.tokens and (is_new or builder.length > LONGEST_PARAGRAPH):
             yield builder.build()
-            builder = ParagraphBuilder()
+            builder = GoldBuilder()
         if sentence.words:
             builder.add(sentence)
     if builder.gold.tokens:
         yield builder.build()
 
 
-class ParagraphBuilder:
+class GoldBuilder:
     """Grows a text and its gold analysis sentence by sentence."""
 
     def __init__(self) -> None:
@@ -84,8 +84,8 @@ class ParagraphBuilder:
             self.gold.add_token(span, forms, tags, several=token is not words[0])
         self.gold.end_sentence(first)
 
-    def build(self) -> Paragraph:
-        return Paragraph("".join(self.parts), self.gold)
+    def build(self) -> GoldParagraph:
+        return GoldParagraph("".join(self.parts), self.gold)
 
     def _write(self, text: str) -> None:
         self.parts.append(text)
