@@ -81,7 +81,7 @@ def make_tokenizer(
     like the tokenizer of the model `base`, or at blanks.
     """
     words: dict[str, Any] = {} if split is None else {"word_splitter": splitter_name(split)}
-    if split is None and base is not None:
+    if split is None and base is not None and has_tokenizer(find_model(base)):
         known = load_tokenizer(find_model(base), config)
         words = {"word_splitter": known.word_splitter, "language": known.language}
     return ElmoTokenizer(max_characters_per_token=config.max_characters_per_token, **words)

@@ -101,6 +101,9 @@ def test_installed_command_converts_without_a_clone(site, tmp_path):
 def test_installed_command_tags_and_embeds_with_the_bundled_model(site, tmp_path):
     (tmp_path / "text.txt").write_text("Will you book the book ?\n")
     tagged = run_installed(site, tmp_path, "tag", "text.txt")
-    assert [line.split("\t")[3] for line in tagged.splitlines() if line][2::2] == ["VERB", "NOUN"]
+    assert [row.split("\t")[3] for row in tagged.splitlines() if "\t" in row][2::2] == [
+        "VERB",
+        "NOUN",
+    ]
     run_installed(site, tmp_path, "embed", "--input", "text.txt", "--output", "vectors.npy")
     assert len(np.load(tmp_path / "vectors.npy")) == 6
