@@ -18,7 +18,7 @@ LAUNCH := $(BIN)/accelerate launch --num_processes 1 --num_machines 1 --mixed_pr
 demo: .venv/.installed  ## embed two sentences, convert weights both ways, train taggers, tag a sentence
 	$(BIN)/python examples/embed_sentences.py
 	$(BIN)/elmo-hf export --model bundled --output-dir $(DEMO)/hdf5 --overwrite
-	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output-dir $(DEMO)/elmo --overwrite
+	$(BIN)/elmo-hf convert $(DEMO)/hdf5 --output-dir $(DEMO)/elmo --split english --overwrite
 	$(BIN)/python examples/random_model.py --output_dir $(DEMO)/untrained --overwrite
 	$(LAUNCH) examples/run_pos.py --model_name_or_path $(DEMO)/untrained \
 		--output_dir $(DEMO)/tagger-on-an-untrained-biLM --overwrite_output_dir
