@@ -1,4 +1,4 @@
-"""Convert a published ELMo (bilm-tf / AllenNLP hdf5 and options.json) to a Hugging Face folder.
+"""Convert a published ELMo (hdf5, TensorFlow checkpoint or TF-Hub) to a Hugging Face folder.
 
     python conversion/convert_allennlp_to_hf.py \
         --options-file options.json --weight-file weights.hdf5 --output-dir my-elmo
@@ -8,7 +8,8 @@ weights keep the licence they were published under; the model card names the fil
 """
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,8 @@ from torch import nn
 
 import elmo_hf
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel
-from elmo_hf.conversion.formats import Weights
+from elmo_hf.conversion.accumulators import keep_accumulators
+from elmo_hf.conversion.formats import Mix, Weights
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, datasets_of, rule_for_key, rule_for_name
 from elmo_hf.conversion.options_map import NUM_CHARACTERS, check_options, config_from_options
 from elmo_hf.conversion.source import open_source
@@ -48,14 +50,16 @@ def convert(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="A folder, an NLPL zip, or a Hub repository with options.json and *.hdf5."
+            help="A folder, an NLPL zip or a Hub repository with options.json and *.hdf5 or a "
+            "TensorFlow checkpoint, or the folder of a TF-Hub module."
         ),
     ] = None,
     options_file: Annotated[
         Path | None, typer.Option("--options-file", help="The model's options.json.")
     ] = None,
     weight_file: Annotated[
-        Path | None, typer.Option("--weight-file", help="The model's hdf5 weights.")
+        Path | None,
+        typer.Option("--weight-file", help="The model's hdf5 weights, or a checkpoint's *.index."),
     ] = None,
     softmax_weight_file: Annotated[
         Path | None,
@@ -72,7 +76,7 @@ def convert(
     overwrite: Overwrite = False,
 ) -> None:
     """
-    Convert AllenNLP or bilm-tf weights to a Hugging Face folder.
+    Convert AllenNLP, bilm-tf or TF-Hub weights to a Hugging Face folder.
 
     They are checked against a numpy implementation first. With a softmax, found or named, the
     folder holds an `ElmoForPreTraining`, which loads as an `ElmoModel` too; without one it holds an
@@ -89,8 +93,11 @@ def convert(
     ) as weights:
         bilm, error = load_converted(weights)
         model = add_softmax(bilm, weights) or bilm
-    with new_folder(output_dir, overwrite) as folder:
-        save_converted(folder, model, split, converted_card(bilm, error))
+        with new_folder(output_dir, overwrite) as folder:
+            notes = weights.notes
+            if isinstance(model, ElmoForPreTraining):
+                notes = (*notes, *keep_accumulators(folder, model, weights))
+            save_converted(folder, model, split, converted_card(bilm, error, notes))
     parameters = f"{model.num_parameters():,} parameters"
     print(f"{parameters}, largest relative error {error:.1e}, saved in {output_dir}")
 
@@ -107,13 +114,14 @@ def load_converted(weights: Weights) -> tuple[ElmoModel, float]:
     """The biLM of some weights, and its largest relative error against the reference."""
     options, arrays = weights.options, weights.arrays
     config = make_config(options, arrays)
+    check_mixes(config, weights.mixes)
     with torch.device("meta"):
         bilm = ElmoModel(config, add_scalar_mix=False)
     check_datasets(BILM, bilm, arrays)
     config.provenance = provenance(weights)
     # before the weights are loaded, so that the two never take memory at the same time
     expected = reference_layers(options, arrays)
-    model = load_model(config, arrays)
+    model = load_model(config, arrays, weights.mixes)
     error = largest_error(model, expected)
     if not error <= TOLERANCE:
         raise ValueError(
@@ -134,6 +142,19 @@ def make_config(options: dict, datasets: Mapping[str, Any]) -> ElmoConfig:
     except StrictDataclassError as error:
         # it wraps the sentence that names the value
         raise ValueError(f"The options are not usable: {error.__cause__ or error}") from error
+
+
+def check_mixes(config: ElmoConfig, mixes: Sequence[Mix]) -> None:
+    """Lets the configuration have as many mixes as there are, if they fit its layers."""
+    for mix in mixes:
+        if len(mix.scalars) != config.num_hidden_layers + 1:
+            raise ValueError(
+                f"The weights of the layers are {len(mix.scalars)}, but the model has "
+                f"{config.num_hidden_layers + 1} layers with that of the words."
+            )
+        if not all(map(math.isfinite, (mix.gamma, *mix.scalars))):
+            raise ValueError("The weights of the layers hold NaN or infinity.")
+    config.num_output_representations = max(1, len(mixes))
 
 
 def check_datasets(part: str, module: nn.Module, datasets: Mapping[str, Any]) -> None:
@@ -172,13 +193,17 @@ def read_parameters(part: str, datasets: Mapping[str, Any]) -> dict[str, torch.T
     return tensors
 
 
-def load_model(config: ElmoConfig, datasets: Mapping[str, Any]) -> ElmoModel:
-    """A biLM with the weights of checked datasets; its mixes weight all layers alike."""
+def load_model(
+    config: ElmoConfig, datasets: Mapping[str, Any], trained: Sequence[Mix] = ()
+) -> ElmoModel:
+    """A biLM with the weights of checked datasets; untrained mixes weight all layers alike."""
     with torch.device("meta"):
         model = ElmoModel(config)
-    for name, parameter in model.mixes.to_empty(device="cpu").named_parameters():
-        nn.init.constant_(parameter, 1.0 if name.endswith(".gamma") else 0.0)
-    mixes = {f"mixes.{name}": part for name, part in model.mixes.state_dict().items()}
+    equal = Mix(1.0, (0.0,) * (config.num_hidden_layers + 1))
+    mixes = {}
+    for number, mix in enumerate(trained or [equal] * config.num_output_representations):
+        mixes[f"mixes.{number}.gamma"] = torch.tensor([mix.gamma])
+        mixes[f"mixes.{number}.scalars"] = torch.tensor(mix.scalars)
     model.load_state_dict(read_parameters(BILM, datasets) | mixes, strict=True, assign=True)
     return model.eval()
 

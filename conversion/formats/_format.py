@@ -35,6 +35,9 @@ class Weights(NamedTuple):
     mixes: tuple[Mix, ...] = ()
     # whole sentences for the model card: what was assumed, or left out
     notes: tuple[str, ...] = ()
+    # Adagrad's sums of squared gradients, under the names of the arrays, and the steps they are of
+    accumulators: Mapping[str, Any] = NOTHING
+    steps: int | None = None
 
 
 class WeightFormat(NamedTuple):

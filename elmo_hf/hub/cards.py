@@ -4,6 +4,7 @@
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
@@ -21,12 +22,14 @@ PIPELINE_TAGS = {
 }
 
 
-def converted_card(model: ElmoModel, error: float) -> str:
-    """For a model converted from hdf5; `error` is its largest one against the reference."""
+def converted_card(model: ElmoModel, error: float, notes: Sequence[str] = ()) -> str:
+    """
+    For a model converted from published weights; `error` is its largest one against the reference,
+    and `notes` are sentences about what was assumed or left out.
+    """
     source = model.config.provenance or {}
     rows = {
-        "weights": f"{code(source['weight_file'])}, SHA-256 {code(source['weight_sha256'])}",
-        "options": f"{code(source['options_file'])}, SHA-256 {code(source['options_sha256'])}",
+        **original_files(source),
         "converted by": plain(source["converted_by"]),
         "parameters": f"{model.num_parameters():,}",
         "largest relative error against an independent numpy implementation": f"{error:.1e}",
@@ -35,8 +38,8 @@ def converted_card(model: ElmoModel, error: float) -> str:
         "ElmoModel",
         "ELMo, converted for transformers",
         f"""\
-Deep contextualised word representations ({PAPER}), converted from the hdf5 layout of bilm-tf and
-AllenNLP by elmo_hf.
+Deep contextualised word representations ({PAPER}), converted by elmo_hf from the files
+below.
 
 ```python
 from elmo_hf import ElmoModel, ElmoTokenizer
@@ -51,15 +54,32 @@ vectors = model(**batch).last_hidden_state  # (1, 4, {model.config.hidden_size})
 
 {table(["", ""], [[name, fact] for name, fact in rows.items()])}
 
-The weights keep the licence under which their authors published them.
+{bullets(notes)}The weights keep the licence under which their authors published them.
 
 ## Limits
 
 The model reads words, not sub-words. Split text as the training text was split (Moses-like tokens
-for the published English models), and do not lowercase it. The layer weights (`mixes`) are equal
-until a task learns them.
+for the published English models), and do not lowercase it. Unless a note above says otherwise, the
+layer weights (`mixes`) are equal until a task learns them.
 """,
     )
+
+
+def original_files(source: dict[str, Any]) -> dict[str, str]:
+    """The files of a converted model with their hashes, by what they are."""
+    names = {"weight_file": "weights", "options_file": "options"}
+    return {
+        names.get(kind, kind.removesuffix("_file").replace("_", " ")): (
+            f"{code(name)}, SHA-256 {code(source[kind.removesuffix('_file') + '_sha256'])}"
+        )
+        for kind, name in source.items()
+        if kind.endswith("_file")
+    }
+
+
+def bullets(notes: Sequence[str]) -> str:
+    """Sentences as a list with a blank line after it; nothing without any."""
+    return "".join(f"- {plain(note)}\n" for note in notes) + ("\n" if notes else "")
 
 
 def tagger_card(
