@@ -35,6 +35,7 @@ def open_source(source: str | None, **named: Path | None) -> Iterator[Weights]:
         files = bilm_hdf5.check_files(named)
         for file in (files.options_file, files.weight_file):
             refuse_other_formats(str(file), [file.name])
+            refuse_part(file)
         is_index = files.weight_file.suffix == CHECKPOINT
         open_files = tensorflow_checkpoint.open_beside if is_index else bilm_hdf5.open_files
         with open_files(files) as weights:
@@ -94,13 +95,18 @@ def refuse_other_formats(source: str, names: Sequence[str]) -> None:
             )
 
 
+def refuse_part(file: Path) -> None:
+    """A file alone may be known to be part of a folder."""
+    for known in FORMATS:
+        if file.suffix != CHECKPOINT and known.recognises([file.name]):
+            raise ValueError(f"{str(file)!r} is one file of a {known.name}; name its folder.")
+
+
 def unpack_archive(path: Path, folder: Path) -> list[str]:
     """Unpacks the files of a model; returns the names of all files in the archive."""
     refuse_pointer(path)
     refuse_other_formats(str(path), [path.name])
-    for known in FORMATS:
-        if known.recognises([path.name]):
-            raise ValueError(f"{str(path)!r} is one file of a {known.name}; name its folder.")
+    refuse_part(path)
     if not zipfile.is_zipfile(path):
         raise ValueError(
             f"{str(path)!r} is neither a folder nor a zip; for single files use --options-file and "

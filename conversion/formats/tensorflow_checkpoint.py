@@ -97,8 +97,8 @@ def newest(indexes: Sequence[Path]) -> list[Path]:
 @contextmanager
 def open_files(source: bilm_hdf5.Source, files: Sequence[Path]) -> Iterator[Weights]:
     """The weights of an index; its shards are among `files`."""
-    options = read_json(source.options_file)
     bundle = open_bundle(source.weight_file, files)
+    options = read_json(source.options_file)
     arrays: dict[str, BundleTensor] = {}
     accumulators: dict[str, BundleTensor] = {}
     for name, tensor in bundle.items():

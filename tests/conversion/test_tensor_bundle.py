@@ -72,7 +72,6 @@ def head(**changes):
     return lambda header, entries: header.update(changes)
 
 
-SIZE = 12 * 4
 LIES = [
     (entry(shape=(3, 5)), "'lm/char_embed' has a shape of other than its 48 bytes"),
     (entry(shape=(1 << 40, 1 << 40)), "a shape of other"),
@@ -214,7 +213,7 @@ def test_random_damage_is_one_sentence_or_the_same_numbers(tmp_path):
     index = write_bundle(tmp_path, "m", ARRAYS, entries_per_block=2)
     whole = {file: file.read_bytes() for file in tmp_path.iterdir()}
     refused = 0
-    for seed in range(600):
+    for seed in range(250):
         draw = random.Random(seed)
         for file, content in whole.items():
             file.write_bytes(content)
@@ -227,12 +226,12 @@ def test_random_damage_is_one_sentence_or_the_same_numbers(tmp_path):
             refused += 1
             continue
         assert all(np.array_equal(found[name], array) for name, array in ARRAYS.items())
-    assert refused > 500
+    assert refused > 200
 
 
 def test_damage_with_right_checksums_is_one_sentence(tmp_path):
     """What no checksum finds: random bytes in the blocks, checksums made afterwards."""
-    for seed in range(600):
+    for seed in range(250):
         draw = random.Random(seed)
         folder = tmp_path / str(seed % 2)
 
