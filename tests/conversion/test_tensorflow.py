@@ -1,4 +1,4 @@
-"""Checkpoints of bilm-tf and modules of TF-Hub become what the hdf5 file of the same arrays does."""
+"""Checkpoints of bilm-tf and modules of TF-Hub become what their hdf5 file does."""
 
 import json
 import shutil

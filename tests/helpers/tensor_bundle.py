@@ -1,4 +1,4 @@
-"""A writer of TensorFlow's TensorBundle, so that tests need no TensorFlow, and names of variables."""
+"""A writer of TensorFlow's TensorBundle, so that tests need no TensorFlow."""
 
 import struct
 from collections.abc import Callable
