@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from elmo_hf import ElmoForPreTraining
 from elmo_hf.conversion.formats import Weights
@@ -34,9 +35,9 @@ MOVED_ONLY: dict[Operation, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def keep_accumulators(folder: Path, model: ElmoForPreTraining, weights: Weights) -> list[str]:
-    """Saves the accumulators beside a model, if there are any, and says so for its card."""
-    if not weights.accumulators:
+def keep_accumulators(folder: Path, model: nn.Module, weights: Weights) -> list[str]:
+    """Saves the accumulators beside a language model, and says so for its card."""
+    if not (weights.accumulators and isinstance(model, ElmoForPreTraining)):
         return []
     parameters = read_accumulators(weights.accumulators)
     expected = {name: tuple(part.shape) for name, part in model.named_parameters()}

@@ -50,8 +50,7 @@ def convert(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="A folder, an NLPL zip or a Hub repository with options.json and *.hdf5 or a "
-            "TensorFlow checkpoint, or the folder of a TF-Hub module."
+            help="A folder, zip or Hub repository with hdf5, a TensorFlow checkpoint or TF-Hub."
         ),
     ] = None,
     options_file: Annotated[
@@ -94,9 +93,7 @@ def convert(
         bilm, error = load_converted(weights)
         model = add_softmax(bilm, weights) or bilm
         with new_folder(output_dir, overwrite) as folder:
-            notes = weights.notes
-            if isinstance(model, ElmoForPreTraining):
-                notes = (*notes, *keep_accumulators(folder, model, weights))
+            notes = [*weights.notes, *keep_accumulators(folder, model, weights)]
             save_converted(folder, model, split, converted_card(bilm, error, notes))
     parameters = f"{model.num_parameters():,} parameters"
     print(f"{parameters}, largest relative error {error:.1e}, saved in {output_dir}")
