@@ -49,9 +49,7 @@ LaterSplit = Annotated[
 def convert(
     source: Annotated[
         str | None,
-        typer.Argument(
-            help="A folder, zip or Hub repository with hdf5, a TensorFlow checkpoint or TF-Hub."
-        ),
+        typer.Argument(help="A folder, zip or Hub repository with the files of a model."),
     ] = None,
     options_file: Annotated[
         Path | None, typer.Option("--options-file", help="The model's options.json.")
