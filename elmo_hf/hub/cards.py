@@ -9,6 +9,7 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from elmo_hf.configuration_elmo import ElmoConfig
+from elmo_hf.hub.download import Origin
 from elmo_hf.modeling_elmo import ElmoForTokenClassification, ElmoModel
 from elmo_hf.remote_code import AUTO_CLASSES
 
@@ -21,8 +22,11 @@ PIPELINE_TAGS = {
 }
 
 
-def converted_card(model: ElmoModel, error: float) -> str:
-    """For a model converted from hdf5; `error` is its largest one against the reference."""
+def converted_card(model: ElmoModel, error: float, origin: Origin | None = None) -> str:
+    """
+    For a converted model; `error` is its largest one against the reference. `origin` is the
+    published model that was downloaded, if one was.
+    """
     source = model.config.provenance or {}
     rows = {
         "weights": f"{code(source['weight_file'])}, SHA-256 {code(source['weight_sha256'])}",
@@ -51,6 +55,7 @@ vectors = model(**batch).last_hidden_state  # (1, 4, {model.config.hidden_size})
 
 {table(["", ""], [[name, fact] for name, fact in rows.items()])}
 
+{published_section(origin) if origin else ""}\
 The weights keep the licence under which their authors published them.
 
 ## Limits
@@ -60,6 +65,28 @@ for the published English models), and do not lowercase it. The layer weights (`
 until a task learns them.
 """,
     )
+
+
+def published_section(origin: Origin) -> str:
+    """What the registry says of a model, and where its files were found."""
+    model = origin.model
+    facts = {
+        "published model": f"{code(model.name)}: {plain(model.title)}",
+        "licence": plain(model.licence),
+        "citation": plain(model.citation),
+        "page": plain(model.page),
+        "notes": plain(model.notes),
+    }
+    files = [
+        [code(one.path.name), plain(one.url or "put there by hand"), code(one.sha256)]
+        for one in origin.files
+    ]
+    return f"""\
+{table(["", ""], [[name, fact] for name, fact in facts.items() if fact])}
+
+{table(["downloaded file", "from", "SHA-256"], files)}
+
+"""
 
 
 def tagger_card(
