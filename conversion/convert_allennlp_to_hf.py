@@ -26,6 +26,7 @@ from elmo_hf.conversion.options_map import NUM_CHARACTERS, check_options, config
 from elmo_hf.conversion.source import open_source
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import read_array
+from elmo_hf.dictionaries import Dictionaries
 from elmo_hf.hub.cards import converted_card
 from elmo_hf.hub.loading import make_tokenizer
 from elmo_hf.system.command import Overwrite, single_command
@@ -90,7 +91,8 @@ def convert(
         bilm, error = load_converted(weights)
         model = add_softmax(bilm, weights) or bilm
     with new_folder(output_dir, overwrite) as folder:
-        save_converted(folder, model, split, converted_card(bilm, error))
+        card = converted_card(bilm, error, weights.notes)
+        save_converted(folder, model, split, card)
     parameters = f"{model.num_parameters():,} parameters"
     print(f"{parameters}, largest relative error {error:.1e}, saved in {output_dir}")
 
@@ -99,21 +101,23 @@ def save_converted(
     folder: Path, model: ElmoModel | ElmoForPreTraining, split: str, card: str
 ) -> None:
     model.save_pretrained(folder)
-    make_tokenizer(model.config, split).save_pretrained(folder)
+    make_tokenizer(model, split).save_pretrained(folder)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def load_converted(weights: Weights) -> tuple[ElmoModel, float]:
     """The biLM of some weights, and its largest relative error against the reference."""
     options, arrays = weights.options, weights.arrays
-    config = make_config(options, arrays)
+    dictionaries = weights.dictionaries
+    config = make_config(options, arrays, dictionaries)
     with torch.device("meta"):
         bilm = ElmoModel(config, add_scalar_mix=False)
     check_datasets(BILM, bilm, arrays)
     config.provenance = provenance(weights)
     # before the weights are loaded, so that the two never take memory at the same time
-    expected = reference_layers(options, arrays)
+    expected = reference_layers(options, arrays, dictionaries)
     model = load_model(config, arrays)
+    model.dictionaries = dictionaries
     error = largest_error(model, expected)
     if not error <= TOLERANCE:
         raise ValueError(
@@ -123,12 +127,18 @@ def load_converted(weights: Weights) -> tuple[ElmoModel, float]:
     return model, error
 
 
-def make_config(options: dict, datasets: Mapping[str, Any]) -> ElmoConfig:
+def make_config(
+    options: dict, datasets: Mapping[str, Any], dictionaries: Dictionaries | None = None
+) -> ElmoConfig:
     """The configuration the options ask for, if the weights agree."""
     keywords = config_from_options(options)
     check_options(keywords, {key: dataset.shape for key, dataset in datasets.items()})
     keywords["use_char_projection"] = "CNN_proj/W_proj" in datasets
     keywords["use_cell_projection"] = any(key.endswith("/W_P_0") for key in datasets)
+    if dictionaries is not None:
+        keywords |= dictionaries.config_fields()
+        if dictionaries.words is not None:
+            keywords["word_embedding_size"] = datasets["embedding"].shape[-1]
     try:
         return ElmoConfig(**keywords)
     except StrictDataclassError as error:
@@ -140,7 +150,7 @@ def check_datasets(part: str, module: nn.Module, datasets: Mapping[str, Any]) ->
     """Refuse datasets that are unknown, missing or of a wrong shape for a module, by name."""
     expected = {}
     for name, parameter in module.state_dict().items():
-        rule = rule_for_name(part + name)
+        rule = rule_for_name(part + name, datasets)
         # both halves of a kernel have the same shape
         halves = [np.broadcast_to(np.float32(0), tuple(parameter.shape))] * len(rule.names)
         expected[rule.key] = rule.operation.to_array(*halves).shape
@@ -185,7 +195,9 @@ def load_model(config: ElmoConfig, datasets: Mapping[str, Any]) -> ElmoModel:
 
 def add_softmax(model: ElmoModel, weights: Weights) -> ElmoForPreTraining | None:
     """The biLM with its softmax; None without one."""
-    vocabulary = None if weights.vocab_file is None else WordVocabulary.load(weights.vocab_file)
+    vocabulary = weights.vocabulary
+    if vocabulary is None and weights.vocab_file is not None:
+        vocabulary = WordVocabulary.load(weights.vocab_file)
     softmax = weights.softmax
     if not softmax:
         return None
@@ -208,6 +220,7 @@ def add_softmax(model: ElmoModel, weights: Weights) -> ElmoForPreTraining | None
     shared = {name: bilm[name] for name in language_model.elmo.state_dict()}
     language_model.elmo.load_state_dict(shared, strict=True, assign=True)
     language_model.vocabulary = vocabulary
+    language_model.elmo.dictionaries = weights.dictionaries
     return language_model.eval()
 
 

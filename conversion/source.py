@@ -7,14 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from elmo_hf.conversion.formats import FORMATS, Weights, bilm_hdf5
+from elmo_hf.conversion.formats import FORMATS, Weights, bilm_hdf5, many_langs
 from elmo_hf.system.failures import first_line
 from elmo_hf.system.untrusted import refuse_pointer, refuse_unreadable, unpack
 
 # files that reveal a format that cannot be read, and its name
 OTHER_FORMATS = {
-    "token_embedder.pkl": "ELMoForManyLangs",
-    "encoder.pkl": "ELMoForManyLangs",
     "saved_model.pb": "TF-Hub",
     "tfhub_module.pb": "TF-Hub",
     "*.ckpt*.index": "TensorFlow checkpoint",
@@ -74,6 +72,10 @@ def open_folder(
 
 
 def refuse_other_formats(source: str, names: Sequence[str]) -> None:
+    if Path(source).name in many_langs.PICKLES:
+        raise ValueError(
+            f"{source!r} is one file of an ELMoForManyLangs model; name the folder with all of them."
+        )
     for pattern, format_name in OTHER_FORMATS.items():
         if fnmatch.filter(names, pattern):
             known = ", ".join(known.name for known in FORMATS)

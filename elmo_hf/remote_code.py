@@ -28,6 +28,7 @@ PUBLISHED_FILES = (
     "character_tables.py",
     "characters.py",
     "configuration_elmo.py",
+    "dictionaries.py",
     "english_splitting.py",
     "extras.py",
     "initial_weights.py",

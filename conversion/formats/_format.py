@@ -6,6 +6,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from elmo_hf.dictionaries import Dictionaries
+from elmo_hf.word_vocabulary import WordVocabulary
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -30,11 +33,14 @@ class Weights(NamedTuple):
     files: Mapping[str, Path]
     # `softmax/W` and `softmax/b`, if they are there
     softmax: Mapping[str, Any] = NOTHING
-    # the words of the softmax
+    # the words of the softmax, as a file or, where they are known already, as they are
     vocab_file: Path | None = None
+    vocabulary: WordVocabulary | None = None
     mixes: tuple[Mix, ...] = ()
     # whole sentences for the model card: what was assumed, or left out
     notes: tuple[str, ...] = ()
+    # of a model that knows words or characters by them
+    dictionaries: Dictionaries | None = None
 
 
 class WeightFormat(NamedTuple):

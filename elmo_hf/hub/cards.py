@@ -4,6 +4,7 @@
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
@@ -21,12 +22,18 @@ PIPELINE_TAGS = {
 }
 
 
-def converted_card(model: ElmoModel, error: float) -> str:
-    """For a model converted from hdf5; `error` is its largest one against the reference."""
+def converted_card(model: ElmoModel, error: float, notes: Sequence[str] = ()) -> str:
+    """
+    For a converted model; `error` is its largest one against the reference. `notes` are sentences
+    about what was assumed or left out.
+    """
     source = model.config.provenance or {}
+    names = {kind: kind.replace("_", " ") for kind in file_kinds(source)} | {"weight": "weights"}
     rows = {
-        "weights": f"{code(source['weight_file'])}, SHA-256 {code(source['weight_sha256'])}",
-        "options": f"{code(source['options_file'])}, SHA-256 {code(source['options_sha256'])}",
+        **{
+            names[kind]: f"{code(source[f'{kind}_file'])}, SHA-256 {code(source[f'{kind}_sha256'])}"
+            for kind in file_kinds(source)
+        },
         "converted by": plain(source["converted_by"]),
         "parameters": f"{model.num_parameters():,}",
         "largest relative error against an independent numpy implementation": f"{error:.1e}",
@@ -35,8 +42,8 @@ def converted_card(model: ElmoModel, error: float) -> str:
         "ElmoModel",
         "ELMo, converted for transformers",
         f"""\
-Deep contextualised word representations ({PAPER}), converted from the hdf5 layout of bilm-tf and
-AllenNLP by elmo_hf.
+Deep contextualised word representations ({PAPER}), converted by elmo_hf from the files
+named below.
 
 ```python
 from elmo_hf import ElmoModel, ElmoTokenizer
@@ -57,9 +64,16 @@ The weights keep the licence under which their authors published them.
 
 The model reads words, not sub-words. Split text as the training text was split (Moses-like tokens
 for the published English models), and do not lowercase it. The layer weights (`mixes`) are equal
-until a task learns them.
+until a task learns them.{"".join(f" {plain(note)}" for note in notes)}
 """,
     )
+
+
+def file_kinds(provenance: dict[str, str]) -> list[str]:
+    """What the files are that a model was converted from, as in `options`."""
+    kinds = [name.removesuffix("_file") for name in provenance if name.endswith("_file")]
+    # the weights first
+    return sorted(kinds, key=lambda kind: kind != "weight")
 
 
 def tagger_card(
