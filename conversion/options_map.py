@@ -49,6 +49,9 @@ def config_from_options(options: Mapping) -> dict[str, Any]:
         value = _read(options, path)
         if value is not ... or not _is_unused(options, path):
             config[field] = default if value is ... else value
+    if "char_cnn" not in options and "max_characters_per_token" in options:
+        # ELMoForManyLangs cuts words even where it does not read their characters
+        config["max_characters_per_token"] = options["max_characters_per_token"]
     return config
 
 

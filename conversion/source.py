@@ -74,7 +74,7 @@ def open_folder(
 def refuse_other_formats(source: str, names: Sequence[str]) -> None:
     if Path(source).name in many_langs.PICKLES:
         raise ValueError(
-            f"{source!r} is one file of an ELMoForManyLangs model; name the folder with all of them."
+            f"{source!r} is only a part of an ELMoForManyLangs model; name its folder instead."
         )
     for pattern, format_name in OTHER_FORMATS.items():
         if fnmatch.filter(names, pattern):

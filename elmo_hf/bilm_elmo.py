@@ -176,7 +176,8 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
     @property
     def word_rows(self) -> WordRows:
         """How words become the rows of `input_ids` that this model reads."""
-        width, dictionaries = self.config.max_characters_per_token, self.base_model.dictionaries
+        width = self.config.max_characters_per_token
+        dictionaries = cast(ElmoModel, self.base_model).dictionaries
         if self.config.char_ids == "bytes":
             return ByteRows(width)
         if dictionaries is None:
@@ -188,8 +189,9 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
 
     def save_pretrained(self, save_directory: str | os.PathLike, *args, **kwargs):
         super().save_pretrained(save_directory, *args, **kwargs)
-        if self.base_model.dictionaries is not None:
-            self.base_model.dictionaries.save(save_directory)
+        dictionaries = cast(ElmoModel, self.base_model).dictionaries
+        if dictionaries is not None:
+            dictionaries.save(save_directory)
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *args, **kwargs):

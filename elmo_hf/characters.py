@@ -49,8 +49,13 @@ class WordRows(Protocol):
     width: int
     # the rows of the sentence's boundaries, by how they are spelled
     boundaries: dict[str, list[int]]
-    # names of ids that are not words
-    names: dict[str, int]
+
+    @property
+    def names(self) -> dict[str, int]:
+        """Names of ids that are not words."""
+        ...
+
+    def __hash__(self) -> int: ...
 
     def encode(self, word: str) -> list[int]: ...
 

@@ -9,6 +9,7 @@ The dictionaries come from strangers and are data: what is read is bounded and c
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -138,7 +139,7 @@ class Dictionaries:
             key.update(b"\0")
         return key.digest()
 
-    def save(self, folder: str | Path, prefix: str = "") -> list[str]:
+    def save(self, folder: str | os.PathLike, prefix: str = "") -> list[str]:
         """Writes the files and returns their paths."""
         paths = []
         named = {CHARACTERS_FILE: self.characters, WORDS_FILE: self.words}

@@ -74,7 +74,7 @@ def find(folder: Path, name: str) -> Path:
 
 def read_dictionaries(folder: Path, tokens: Mapping[str, np.ndarray]) -> Dictionaries:
     """The dictionaries for which there are tables; those of another download are refused."""
-    found = {}
+    found: dict[str, Dictionary | None] = {}
     for table, name in ((CHAR_TABLE, CHARACTERS_FILE), (WORD_TABLE, WORDS_FILE)):
         found[table] = None
         if table not in tokens:
