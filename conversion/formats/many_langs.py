@@ -4,6 +4,7 @@ The computation is that of bilm-tf, so the arrays are brought into its layout; o
 encoder differs, which has a vector for each word of a dictionary beside the convolutions.
 """
 
+import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,9 @@ WIDTH_SETTING = "max_characters_per_token"
 
 
 def recognises(names: Sequence[str]) -> bool:
-    return TOKENS in names or ENCODER in names
+    pickles = [name for name in (TOKENS, ENCODER) if name in names]
+    # half a model is named as such, unless it is a stray file beside another one
+    return len(pickles) == 2 or bool(pickles and fnmatch.filter(names, "*.dic"))
 
 
 @contextmanager
