@@ -85,13 +85,13 @@ def make_tokenizer(
     """
     The tokenizer of a model, or of a configuration that asks for no dictionaries. It splits raw
     text by the splitter that `split` names; without one like the tokenizer of the model `base`, or
-    at blanks.
+    at blanks if it has none.
     """
     config = model if isinstance(model, ElmoConfig) else model.config
     settings: dict[str, Any] = {"max_characters_per_token": config.max_characters_per_token}
     if split is not None:
         settings["word_splitter"] = splitter_name(split)
-    elif base is not None:
+    elif base is not None and has_tokenizer(find_model(base)):
         known = load_tokenizer(find_model(base), config)
         settings |= {"word_splitter": known.word_splitter, "language": known.language}
     if config.char_ids != "bytes":
