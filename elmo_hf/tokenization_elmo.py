@@ -65,7 +65,8 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             What the ids of a word's characters are: `"bytes"`, `"dictionary"` for code points as in
             ELMoForManyLangs, or `"none"` for words alone; see [`ElmoConfig`].
         char_dictionary, word_dictionary (`str`, *optional*):
-            The dictionaries as files, unless they are given as `dictionaries`.
+            The dictionaries as files, unless they are given as `dictionaries`, which are a
+            `Dictionaries`.
     """
 
     vocab_files_names = {"char_dictionary": CHARACTERS_FILE, "word_dictionary": WORDS_FILE}
@@ -82,7 +83,6 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         char_ids: str = "bytes",
         char_dictionary: str | None = None,
         word_dictionary: str | None = None,
-        dictionaries: Dictionaries | None = None,
         **kwargs,
     ):
         if max_characters_per_token < 3:
@@ -90,6 +90,8 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
                 f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3."
             )
         find_splitter(word_splitter)
+        # not an argument by name: transformers saves those, and this one is in files of its own
+        dictionaries: Dictionaries | None = kwargs.pop("dictionaries", None)
         if dictionaries is None and char_ids != "bytes":
             files = {CHARACTERS_FILE: char_dictionary, WORDS_FILE: word_dictionary}
             with_words = char_ids == "none" or word_dictionary is not None
@@ -97,7 +99,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         self.rows: WordRows = ByteRows(max_characters_per_token)
         if dictionaries is not None:
             self.rows = DictionaryRows(dictionaries, max_characters_per_token)
-            kwargs["char_ids"] = dictionaries.char_ids
+            char_ids = dictionaries.char_ids
         self.dictionaries = dictionaries
         begin, end = self.rows.boundaries
         self.max_characters_per_token = max_characters_per_token
@@ -111,6 +113,9 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             bos_token=bos_token or begin,
             eos_token=eos_token or end,
             pad_token=pad_token,
+            char_ids=char_ids,
+            char_dictionary=char_dictionary,
+            word_dictionary=word_dictionary,
             **kwargs,
         )
         # only now: the parent class takes a function for one of its own methods
