@@ -47,8 +47,16 @@ class WordRows(Protocol):
 
     # ids in a row
     width: int
-    # the rows of the sentence's boundaries, by how they are spelled
-    boundaries: dict[str, list[int]]
+
+    @property
+    def boundary_words(self) -> tuple[str, str]:
+        """How begin and end of a sentence are spelled."""
+        ...
+
+    @property
+    def boundaries(self) -> dict[str, list[int]]:
+        """The rows of these two."""
+        ...
 
     @property
     def names(self) -> dict[str, int]:
@@ -86,9 +94,15 @@ class ByteRows:
 
     def __init__(self, width: int = DEFAULT_WIDTH):
         self.width = width
-        self.boundaries = {
-            word: boundary_row(marker, width) for word, marker in self.markers.items()
-        }
+
+    @property
+    def boundary_words(self) -> tuple[str, str]:
+        return "<S>", "</S>"
+
+    # not kept: the width may come from a stranger, and is checked only after a tokenizer is made
+    @property
+    def boundaries(self) -> dict[str, list[int]]:
+        return {word: boundary_row(marker, self.width) for word, marker in self.markers.items()}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ByteRows) and other.width == self.width

@@ -163,8 +163,10 @@ class DictionaryRows:
         if dictionaries.characters is not None:
             self.width += max_characters
         self.cut = None if dictionaries.names == BILM else max_characters - 2
-        begin, end, _ = dictionaries.names
-        self.boundaries = {begin: self._boundary(0), end: self._boundary(1)}
+
+    def __reduce__(self):
+        # without what is kept of earlier calls, which would change a fingerprint
+        return DictionaryRows, (self.dictionaries, self.max_characters)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DictionaryRows):
@@ -174,6 +176,14 @@ class DictionaryRows:
 
     def __hash__(self) -> int:
         return hash((id(self.dictionaries), self.max_characters))
+
+    @property
+    def boundary_words(self) -> tuple[str, str]:
+        return self.dictionaries.names[0], self.dictionaries.names[1]
+
+    @property
+    def boundaries(self) -> dict[str, list[int]]:
+        return {word: self._boundary(which) for which, word in enumerate(self.boundary_words)}
 
     @cached_property
     def names(self) -> dict[str, int]:

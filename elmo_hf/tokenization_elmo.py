@@ -101,7 +101,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             self.rows = DictionaryRows(dictionaries, max_characters_per_token)
             char_ids = dictionaries.char_ids
         self.dictionaries = dictionaries
-        begin, end = self.rows.boundaries
+        begin, end = self.rows.boundary_words
         self.max_characters_per_token = max_characters_per_token
         self.boundary_words = boundary_words
         self.language = language
@@ -184,7 +184,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         return tuple(self.dictionaries.save(save_directory, prefix))
 
     def _row(self, word: str) -> list[int]:
-        if self.boundary_words and word in self.rows.boundaries:
+        if self.boundary_words and word in self.rows.boundary_words:
             return self.rows.boundaries[word]
         return self.rows.encode(word)
 
