@@ -9,6 +9,7 @@ it: values, and gradients where it has them.
 
 from typing import TYPE_CHECKING
 
+from .recurrence_batched import BATCHED
 from .recurrence_exportable import EXPORTABLE
 from .recurrence_interface import Backend, LayerInput, LayerOutput
 from .recurrence_plain import PLAIN
@@ -18,7 +19,7 @@ from .recurrence_training import TRAINING
 if TYPE_CHECKING:
     from .layers_elmo import ElmoLayer
 
-BACKENDS = (TRAINING, PREPARED, EXPORTABLE, PLAIN)
+BACKENDS = (TRAINING, PREPARED, BATCHED, EXPORTABLE, PLAIN)
 
 
 def choose_backend(layer: "ElmoLayer", given: LayerInput) -> Backend:

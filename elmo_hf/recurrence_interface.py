@@ -1,7 +1,7 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """What every backend of the recurrence is given and returns, and arithmetic that several share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -63,3 +63,24 @@ def advance_doubled(
     if cell_clip is not None:
         after.clamp_(-2 * cell_clip, 2 * cell_clip)
     return torch.sigmoid(after).sub_(0.5).mul_(output_gate)
+
+
+def blocks(
+    batch_sizes: list[int], rows_at_once: int
+) -> Iterator[tuple[list[slice], list[slice | None]]]:
+    """
+    The rows of each step, and the rows where the step before held the same sentences, None before
+    the first step: from the last step to the first, in lists that have about `rows_at_once` rows.
+    """
+    steps: list[slice] = []
+    earlier: list[slice | None] = []
+    stop = sum(batch_sizes)
+    for number in reversed(range(len(batch_sizes))):
+        alive, start = batch_sizes[number], stop - batch_sizes[number]
+        steps.insert(0, slice(start, stop))
+        place = start - batch_sizes[number - 1]
+        earlier.insert(0, slice(place, place + alive) if number else None)
+        stop = start
+        if not number or steps[-1].stop - stop >= rows_at_once:
+            yield steps, earlier
+            steps, earlier = [], []

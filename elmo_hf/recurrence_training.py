@@ -5,7 +5,7 @@ autograd would keep and visit some thirty small results for every time step. Her
 in step through batched products, and a weight's gradient is one product over the whole stream.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,12 +14,12 @@ from torch.autograd.function import once_differentiable
 
 from .packing import select_rows
 from .prepared_weights import is_plain_cpu
-from .recurrence_interface import Backend, LayerInput, LayerOutput, advance_doubled
+from .recurrence_interface import Backend, LayerInput, LayerOutput, advance_doubled, blocks
 
 if TYPE_CHECKING:
     from .layers_elmo import ElmoLayer
 
-# rows of a stream whose derivatives are worked out together
+# rows of a stream whose derivatives are worked out together, while they are in the caches
 ROWS_AT_ONCE = 160
 
 
@@ -116,7 +116,7 @@ class BothDirections(Function):
 
         # what later steps add to the gradients of the rows they share with this one
         later = (of_outputs.clone(), of_cells / 2)
-        for steps, earlier in blocks(ctx.batch_sizes):
+        for steps, earlier in blocks(ctx.batch_sizes, ROWS_AT_ONCE):
             block = slice(steps[0].start, steps[-1].stop)
             gate = gates[:, block]
             halves = torch.sigmoid(doubled[:, block]).sub_(0.5)
@@ -183,26 +183,6 @@ def back_through_block(
         of_given[:, step] = of_gates[:, here].bmm(merged)
         later_outputs[:, :alive] = of_given[:, step, width:]
     return of_projected
-
-
-def blocks(batch_sizes: list[int]) -> Iterator[tuple[list[slice], list[slice | None]]]:
-    """
-    The rows of each step, and the rows where the step before held the same sentences, None before
-    the first step: from the last step to the first, in lists whose rows fit into the caches
-    together.
-    """
-    steps: list[slice] = []
-    earlier: list[slice | None] = []
-    stop = sum(batch_sizes)
-    for number in reversed(range(len(batch_sizes))):
-        alive, start = batch_sizes[number], stop - batch_sizes[number]
-        steps.insert(0, slice(start, stop))
-        place = start - batch_sizes[number - 1]
-        earlier.insert(0, slice(place, place + alive) if number else None)
-        stop = start
-        if not number or steps[-1].stop - stop >= ROWS_AT_ONCE:
-            yield steps, earlier
-            steps, earlier = [], []
 
 
 def derivatives(
