@@ -47,6 +47,7 @@ PUBLISHED_FILES = (
     "recurrence_kernels.py",
     "recurrence_plain.py",
     "recurrence_pointwise.py",
+    "recurrence_steps.py",
     "recurrence_prepared.py",
     "recurrence_training.py",
     "remote_code.py",

@@ -1,33 +1,32 @@
-"""What a piece of code asks of torch: counting operations, and refusing those that wait for it."""
+"""What code asks of torch: how many operations a time step takes, and whether the host waits."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-# They make memory or describe it and compute nothing: nothing is launched on a GPU.
-FREE = {"detach", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
-# Each has the host wait for a GPU, or copies between the two.
-WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "item", "is_nonzero", "equal"}
-
-
-def is_free(operation: Any) -> bool:
-    """Whether nothing is computed: a view of other memory, or memory without values."""
-    return operation.is_view or operation.overloadpacket.__name__ in FREE
+# they make memory and compute nothing
+ALLOCATING = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+# with them the host waits for a GPU
+WAITING = {"_local_scalar_dense", "equal", "is_nonzero", "item", "masked_select", "nonzero"}
 
 
 class Counted(TorchDispatchMode):
-    """How often each operation of torch runs that computes something."""
+    """How often each operation runs that a GPU would launch: neither views nor new memory."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.counts: Counter[str] = Counter()
+        self.counts = Counter()
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        if not is_free(operation):
-            self.counts[operation.overloadpacket.__name__] += 1
+        name = operation.overloadpacket.__name__
+        if not operation.is_view and name not in (*ALLOCATING, "detach"):
+            self.counts[name] += 1
         return operation(*args, **kwargs or {})
 
 
@@ -38,21 +37,36 @@ def count(run: Callable[[], object]) -> Counter[str]:
 
 
 def per_step(run: Callable[[int], object], few: int = 8, many: int = 24) -> float:
-    """Operations for one more time step, of something that takes a number of steps."""
-    run(few)
+    """The operations of one more time step, where `run` takes a number of steps."""
     fewer, more = (count(lambda steps=steps: run(steps)).total() for steps in (few, many))
     return (more - fewer) / (many - few)
 
 
-class NoWaiting(TorchDispatchMode):
-    """Fails where the host would wait for a GPU, or something is copied between the two."""
+class StaysThere(TorchDispatchMode):
+    """Fails if an operation touches a tensor on another device, or has the host wait for one."""
+
+    def __init__(self, device: str):
+        super().__init__()
+        self.device = device
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         name = operation.overloadpacket.__name__
-        assert name not in WAITING, f"{name} waits for the GPU."
-        assert name not in ("_to_copy", "_copy_from_and_resize"), f"{name} copies to elsewhere."
+        assert name not in WAITING, f"{name} waits for the device."
         result = operation(*args, **kwargs or {})
+        for value in tree_leaves((args, kwargs, result)):
+            if isinstance(value, torch.Tensor):
+                assert value.device.type == self.device, f"{name} is on {value.device}."
         return result
 
 
-__all__ = ["Counted", "NoWaiting", "count", "per_step", "torch"]
+def peak_memory(run: Callable[[], object], folder: Path) -> int:
+    """The most bytes that torch has on the CPU at a time, beyond those it begins with."""
+    run()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        run()
+    trace = folder / "trace.json"
+    profiler.export_chrome_trace(str(trace))
+    events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+    changes = [event["args"] for event in events if event["name"] == "[memory]"]
+    begin = changes[0]["Total Allocated"] - changes[0]["Bytes"]
+    return max(change["Total Allocated"] for change in changes) - begin
