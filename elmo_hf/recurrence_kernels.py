@@ -21,6 +21,15 @@ from .recurrence_pointwise import Pointwise
 BLOCK = 512
 
 
+# Functions of our own, also where `tl` has them: the interpreter cannot enter those of a library that
+# was imported before it was chosen.
+
+
+@triton.jit
+def sigmoid(x):
+    return 1 / (1 + tl.exp(-x))
+
+
 @triton.jit
 def tanh(x):
     """Triton has none; near zero, where 1 - exp would lose digits, by its series."""
@@ -49,9 +58,9 @@ def advance_kernel(
     gates, before, cells, kept, hidden, size, CLIP: tl.constexpr, BLOCK: tl.constexpr
 ):
     here, gate, exists = place(size, BLOCK)
-    input_gate = tl.sigmoid(read(gates, gate, exists))
-    forget_gate = tl.sigmoid(read(gates, gate + size, exists))
-    output_gate = tl.sigmoid(read(gates, gate + 2 * size, exists))
+    input_gate = sigmoid(read(gates, gate, exists))
+    forget_gate = sigmoid(read(gates, gate + size, exists))
+    output_gate = sigmoid(read(gates, gate + 2 * size, exists))
     candidate = tanh(read(gates, gate + 3 * size, exists))
     cell = read(before, here, exists) * forget_gate + input_gate * candidate
     # as it is stored: the way back asks whether clipping changed it

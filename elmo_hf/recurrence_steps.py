@@ -166,6 +166,7 @@ class WayBack:
 
     def of_weights(self) -> list[torch.Tensor]:
         """In the order that `pair` was given."""
+        kinds: list[torch.Tensor | list[torch.Tensor]]
         kinds = [self.of_inputs, self.of_biases, self.of_recurrent]
         if self.of_projection is not None:
             kinds.append(self.of_projection)
