@@ -21,8 +21,8 @@ from .recurrence_pointwise import Pointwise
 BLOCK = 512
 
 
-# Functions of our own, also where `tl` has them: the interpreter cannot enter those of a library that
-# was imported before it was chosen.
+# Functions of our own, also where `tl` has them: the interpreter cannot enter those of a library
+# that was imported before it was chosen.
 
 
 @triton.jit

@@ -26,9 +26,9 @@ from elmo_hf.recurrence_plain import PLAIN
 from elmo_hf.recurrence_pointwise import OPERATIONS, check
 
 CPU = torch.device("cpu")
-# Of the largest value of each result. In low precision a memory cell is rounded, and what is made of
-# it once more, each time by half of eps; for bfloat16 the interpreter cuts digits off instead, which
-# costs twice as much.
+# Of the largest value of each result. In low precision a memory cell is rounded, and what is made
+# of it once more, each time by half of eps; for bfloat16 the interpreter cuts digits off instead,
+# which costs twice as much.
 ROUNDING = {
     torch.float32: 1e-6,
     torch.bfloat16: 2 * torch.finfo(torch.bfloat16).eps,

@@ -74,6 +74,7 @@ LIBRARIES = {
     "sacremoses": ("elmo_hf/text_splitting.py",),
     "spacy": ("elmo_hf/text_splitting.py", "elmo_hf/tagging/spacy_component.py"),
     "srsly": ("elmo_hf/tagging/spacy_component.py",),
+    "triton": ("elmo_hf/recurrence_kernels.py",),
     "seqeval": ("elmo_hf/tagging/metrics/*",),
     "typer": (
         "elmo_hf/cli/*",
