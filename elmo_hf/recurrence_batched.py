@@ -6,8 +6,8 @@ batched product serves both directions, what lies between products is done in pl
 ours, and the backward pass is written by hand.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -76,18 +76,9 @@ def autocasts(device: torch.device) -> bool:
     return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
 
 
-@contextmanager
-def on_device(device: torch.device) -> Iterator[None]:
-    """
-    Without autocast, since all is in one precision already; and on that GPU, which Triton, unlike
-    torch, does not look up.
-    """
-    with ExitStack() as stack:
-        if autocasts(device):
-            stack.enter_context(torch.autocast(device.type, enabled=False))
-        if device.type == "cuda":
-            stack.enter_context(torch.cuda.device(device))
-        yield
+def on_device(device: torch.device) -> AbstractContextManager:
+    """Makes a GPU the current one, which Triton, unlike torch, takes without looking at tensors."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def read(layer: "ElmoLayer", given: LayerInput) -> LayerOutput:

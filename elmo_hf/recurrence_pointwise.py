@@ -83,10 +83,11 @@ def choose_pointwise(device: torch.device, dtype: torch.dtype) -> Pointwise:
         return OPERATIONS
     try:
         from .recurrence_kernels import KERNELS
+
+        check(KERNELS, device, dtype)
     except ImportError:
         return OPERATIONS
-    try:
-        check(KERNELS, device, dtype)
+    # whatever a compiler or a driver may raise
     except Exception as error:
         logger.warning(
             f"The Triton kernels of ELMo's LSTMs do not work on {device} ({error}); operations of "
@@ -108,16 +109,20 @@ def check(pointwise: Pointwise, device: torch.device, dtype: torch.dtype) -> Non
 def try_out(
     pointwise: Pointwise, device: torch.device, dtype: torch.dtype, rows: int = 3, size: int = 5
 ) -> list[torch.Tensor]:
-    """All results of one step there and back; nothing random, which would change later draws."""
+    """The results of a step, and of one back; nothing random, which would change later draws."""
 
     def some(scale: float, width: int = size) -> torch.Tensor:
         numbers = torch.arange(rows * 2 * width, device=device)
         return torch.sin(numbers * scale).view(rows, 2, width).to(dtype)
 
-    gates, before, clip = 2 * some(0.7, 4 * size), some(0.9), 0.5
-    cells, hidden, of_gates = torch.empty_like(before), some(1.0), torch.empty_like(gates)
+    clip, before, gates = 0.5, some(0.9), 2 * some(0.7, 4 * size)
+    cells, hidden = torch.empty_like(before), torch.empty_like(before)
     kept = pointwise.advance(gates, before, cells, hidden, clip)
-    of_cells = some(1.3)
-    given = (some(1.1), of_cells, gates, cells, kept, kept.tanh(), before, of_gates)
-    pointwise.retreat(*given)
+    # not from these results: what one rounding clips, another may not
+    others, of_cells, of_gates = some(0.8), some(1.3), torch.empty_like(gates)
+    clipped = others.clamp(-clip, clip)
+    opened = some(0.6, 4 * size).sigmoid()
+    pointwise.retreat(
+        some(1.1), of_cells, opened, others, clipped, clipped.tanh(), before, of_gates
+    )
     return [gates, cells, hidden, kept, of_cells, of_gates]

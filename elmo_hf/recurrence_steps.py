@@ -3,6 +3,7 @@
 
 Both directions go in step. Streams are (tokens, 2, size) here, so that the rows of a step are one
 piece of memory, and the host knows the number of rows from packing: it never waits for the device.
+All is in one precision, whatever autocast says: it leaves products into given memory alone.
 """
 
 from collections.abc import Sequence
