@@ -2,7 +2,7 @@
 """What happens between the products of a time step: as operations of torch, or as kernels.
 
 On a GPU every operation of torch is a launch, and a step is so small that launches take longer than
-the work. Where Triton is there, as beside every torch with CUDA, two kernels take their place.
+the work. Where Triton is there, as beside torch with CUDA on Linux, two kernels take their place.
 """
 
 import functools
