@@ -1,7 +1,6 @@
 """Where published weights are: named files, a folder, an archive or a Hub repository."""
 
 import fnmatch
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from elmo_hf.conversion.formats import FORMATS, Weights, bilm_hdf5
 from elmo_hf.system.failures import first_line
-from elmo_hf.system.untrusted import refuse_pointer, refuse_unreadable, unpack
+from elmo_hf.system.untrusted import is_archive, refuse_pointer, refuse_unreadable, unpack
 
 # files that reveal a format that cannot be read, and its name
 OTHER_FORMATS = {
@@ -18,8 +17,6 @@ OTHER_FORMATS = {
     "saved_model.pb": "TF-Hub",
     "tfhub_module.pb": "TF-Hub",
     "*.ckpt*.index": "TensorFlow checkpoint",
-    "weights.th": "AllenNLP archive",
-    "model.tar.gz": "AllenNLP archive",
     "model.safetensors": "Hugging Face",
 }
 
@@ -88,9 +85,9 @@ def unpack_archive(path: Path, folder: Path) -> list[str]:
     """Unpacks the files of a model; returns the names of all files in the archive."""
     refuse_pointer(path)
     refuse_other_formats(str(path), [path.name])
-    if not zipfile.is_zipfile(path):
+    if not is_archive(path):
         raise ValueError(
-            f"{str(path)!r} is neither a folder nor a zip; for single files use --options-file and "
+            f"{str(path)!r} is neither a folder nor a zip or tar; for single files use --options-file and "
             "--weight-file."
         )
     return unpack(path, folder, lambda name: any(fnmatch.fnmatch(name, some) for some in wanted()))
