@@ -21,6 +21,8 @@ from transformers.utils import can_return_tuple, logging
 
 from .characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
 from .configuration_elmo import ElmoConfig
+from .crf_elmo import ElmoCrf
+from .initial_weights import identity
 from .layers_elmo import (
     ElmoLayer,
     ElmoLinear,
@@ -102,6 +104,10 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
         if isinstance(module, ElmoScalarMix):
             init.zeros_(module.scalars)
             init.ones_(module.gamma)
+        elif isinstance(module, ElmoCrf):
+            # a new CRF is a softmax
+            for scores in module.parameters():
+                init.zeros_(scores)
         elif isinstance(module, nn.Embedding) and module.padding_idx is not None:
             init.uniform_(module.weight, -1.0, 1.0)
             if not is_loaded(module.weight):
@@ -183,6 +189,10 @@ class ElmoModel(ElmoPreTrainedModel):
             self.output_layer = "top"
         mixes = range(config.num_output_representations if self.output_layer == "mix" else 0)
         self.mixes = nn.ModuleList(ElmoScalarMix(config) for _ in mixes)
+        self.alignment = None
+        if config.aligned_layer is not None:
+            size = config.hidden_size
+            self.alignment = ElmoLinear(size, size, identity, bias=False)
         self.dropout = nn.Dropout(config.output_dropout)
         self.post_init()
 
@@ -351,12 +361,18 @@ class ElmoModel(ElmoPreTrainedModel):
         return self.dropout(torch.stack(self.combine(layers, self.output_layer), dim=2))
 
     def combine(self, layers: list[torch.Tensor], wanted: str | int) -> list[torch.Tensor]:
-        """Representations: every mix, or one that is `mean`, `top` or the number of a layer."""
+        """
+        Representations: every mix, or one that is `mean`, `top` or the number of a layer, mapped
+        if this is the layer that has a map.
+        """
         if wanted == "mix":
             return [mix(layers) for mix in self.mixes]
         if wanted == "mean":
             return [torch.stack(layers).mean(dim=0)]
-        return [layers[-1] if wanted == "top" else layers[cast(int, wanted)]]
+        chosen = layers[-1] if wanted == "top" else layers[cast(int, wanted)]
+        if self.alignment is not None and wanted == self.config.aligned_layer:
+            chosen = self.alignment(chosen)
+        return [chosen]
 
     @torch.no_grad()
     def warm_state(self, tolerance: float = 1e-6, max_rounds: int = 1000) -> ElmoState:

@@ -15,6 +15,7 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers.configuration_utils import PreTrainedConfig
 
 from .characters import BEGIN_SENTENCE, DEFAULT_WIDTH, END_SENTENCE, NO_WORD, VOCAB_SIZE
+from .crf_constraints import SCHEMES, find_odd_label
 from .pooling import POOLINGS
 
 # Raised when a folder of the new version would mean something else to older code. Folders without
@@ -82,6 +83,9 @@ class ElmoConfig(PreTrainedConfig):
     output_layer (`str` or `int`, *optional*, defaults to `"mix"`):
         What `last_hidden_state` is: `"mix"` (learned weights), `"mean"`, `"top"`, or the number of
         one layer, where 0 is the token layer.
+    aligned_layer (`int`, *optional*):
+        A layer with a linear map into a space that several languages share, which `output_layer`
+        must name. `last_hidden_state` is then mapped; `hidden_states` are the biLM's own.
     num_output_representations (`int`, *optional*, defaults to 1):
         How many mixes, each with weights and a scale of its own.
     mix_layer_norm (`bool`, *optional*, defaults to `False`):
@@ -97,6 +101,12 @@ class ElmoConfig(PreTrainedConfig):
         Width, per direction, of an LSTM between ELMo and the token classifier; 0 for none.
     mix_after_task_lstm (`bool`, *optional*, defaults to `False`):
         Whether the last of several mixes joins after the task LSTM instead of before it.
+    classifier_decoder (`str`, *optional*, defaults to `"softmax"`):
+        How a token classifier chooses tags: `"softmax"` for each word alone, or `"crf"` for all
+        words of a sentence together, with learned scores of the transitions between tags.
+    crf_constraints (`str`, *optional*):
+        `"BIO"`, `"IOB1"` or `"BIOUL"`: the scheme of the labels, in which a CRF then decodes only
+        what is allowed; `None` for no constraints.
     num_word_vectors, word_vector_size (`int`, *optional*, default to 0):
         How many words have a vector of their own that token classifiers read beside ELMo's, and its
         width.
@@ -133,6 +143,7 @@ class ElmoConfig(PreTrainedConfig):
     lm_end_id: int = 1
     num_negative_samples: int | None = 8192
     output_layer: str | int = "mix"
+    aligned_layer: int | None = None
     num_output_representations: int = 1
     mix_layer_norm: bool = False
     output_dropout: float | int = 0.0
@@ -140,6 +151,8 @@ class ElmoConfig(PreTrainedConfig):
     concatenate_layers: bool = False
     task_lstm_size: int = 0
     mix_after_task_lstm: bool = False
+    classifier_decoder: str = "softmax"
+    crf_constraints: str | None = None
     num_word_vectors: int = 0
     word_vector_size: int = 0
     classifier_pooling: str = "mean"
@@ -255,6 +268,25 @@ class ElmoConfig(PreTrainedConfig):
                     f"`id2label` holds {label!r}, but a tag is text without control characters."
                 )
 
+    def validate_constraints(self):
+        scheme = self.crf_constraints
+        if scheme is None:
+            return
+        if scheme not in SCHEMES:
+            raise ValueError(
+                f"`crf_constraints` is {scheme!r} but must be one of {', '.join(SCHEMES)}, or None."
+            )
+        if self.classifier_decoder != "crf":
+            raise ValueError(
+                f'`crf_constraints` is {scheme!r}, which requires `classifier_decoder` "crf".'
+            )
+        odd = find_odd_label(scheme, [*(self.id2label or {}).values()])
+        if odd is not None:
+            raise ValueError(
+                f"`crf_constraints` is {scheme!r}, but {odd!r} is not a label of this scheme; "
+                "leave it out."
+            )
+
     def validate_projections(self):
         if not self.use_char_projection and self.num_filters != self.projection_size:
             raise ValueError(
@@ -271,6 +303,7 @@ class ElmoConfig(PreTrainedConfig):
         for name, choices in {
             "char_activation": ("relu", "tanh"),
             "classifier_pooling": tuple(POOLINGS),
+            "classifier_decoder": ("softmax", "crf"),
         }.items():
             if getattr(self, name) not in choices:
                 raise ValueError(
@@ -303,6 +336,14 @@ class ElmoConfig(PreTrainedConfig):
             raise ValueError(
                 f"`num_output_representations` is {self.num_output_representations}, which only "
                 f"makes sense for mixes, but `output_layer` is {self.output_layer!r}."
+            )
+        if self.aligned_layer is not None and (
+            self.aligned_layer != self.output_layer or self.concatenate_layers
+        ):
+            raise ValueError(
+                f"`aligned_layer` is {self.aligned_layer}, the only layer that has a map, so "
+                f"`output_layer` must be {self.aligned_layer} without `concatenate_layers`, but "
+                f"these are {self.output_layer!r} and {self.concatenate_layers}."
             )
         if self.mix_after_task_lstm and (
             not self.task_lstm_size

@@ -31,6 +31,7 @@ OVERRIDDEN = {
     ("PushToHubMixin", "_upload_modified_files"): "push_to_hub takes the code of the model along",
     ("PreTrainedModel", "_init_weights"): "weights start as in bilm-tf",
     ("TokenClassificationPipeline", "gather_pre_entities"): "the words of rows in a pipeline",
+    ("TokenClassificationPipeline", "_forward"): "the tags of a CRF in a pipeline",
 }
 
 

@@ -28,6 +28,8 @@ PUBLISHED_FILES = (
     "character_tables.py",
     "characters.py",
     "configuration_elmo.py",
+    "crf_constraints.py",
+    "crf_elmo.py",
     "english_splitting.py",
     "extras.py",
     "initial_weights.py",

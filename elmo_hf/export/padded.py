@@ -40,6 +40,10 @@ class PaddedElmo(nn.Module):
             raise ValueError(f"{type(model).__name__} cannot be exported.")
         if model.config.mix_layer_norm:
             raise ValueError("A model with `mix_layer_norm` cannot be exported.")
+        if isinstance(model, ElmoForTokenClassification) and model.crf is not None:
+            raise ValueError(
+                "A tagger with a CRF cannot be exported: ONNX has no search for its best tags."
+            )
         if model.config.num_word_vectors:
             raise ValueError("A model with its own word vectors cannot be exported.")
         self.model = model.eval()

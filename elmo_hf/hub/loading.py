@@ -24,7 +24,7 @@ TOKENIZER = "tokenizer_config.json"
 SETTINGS = ("config.json", TOKENIZER, "special_tokens_map.json")
 # that of float16, in which models may run as well; those of real models are below 100
 LARGEST_WEIGHT = 65504
-BILM = ("token_encoder.", "layers.")
+BILM = ("token_encoder.", "layers.", "alignment.")
 Loaded = TypeVar("Loaded", bound=ElmoPreTrainedModel)
 
 

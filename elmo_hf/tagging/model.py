@@ -34,6 +34,8 @@ def new_tagger(
         num_output_representations=settings.num_mixes,
         mix_after_task_lstm=settings.mix_after_lstm,
         task_lstm_size=settings.task_lstm_size,
+        classifier_decoder="crf" if settings.crf else "softmax",
+        crf_constraints=settings.crf_constraints,
         output_dropout=settings.elmo_dropout,
         classifier_dropout=settings.dropout,
         num_word_vectors=0 if vectors is None else len(vectors),
