@@ -8,7 +8,8 @@ weights keep the licence they were published under; the model card names the fil
 """
 
 import hashlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,9 @@ from torch import nn
 
 import elmo_hf
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel
-from elmo_hf.conversion.formats import Weights
+from elmo_hf.conversion.alignment import add_alignment
+from elmo_hf.conversion.formats import Mix, Weights
+from elmo_hf.conversion.heads import add_head, mix_parameters
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, datasets_of, rule_for_key, rule_for_name
 from elmo_hf.conversion.options_map import NUM_CHARACTERS, check_options, config_from_options
 from elmo_hf.conversion.source import open_source
@@ -28,7 +31,9 @@ from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_
 from elmo_hf.conversion.weights_file import read_array
 from elmo_hf.hub.cards import converted_card
 from elmo_hf.hub.loading import make_tokenizer
+from elmo_hf.modeling_elmo import ElmoPreTrainedModel
 from elmo_hf.system.command import Overwrite, single_command
+from elmo_hf.system.untrusted import printable
 from elmo_hf.system.writing import new_folder, refuse_existing_folder
 from elmo_hf.text import splitter_name
 from elmo_hf.text_splitting import SPLITTERS, WHITESPACE
@@ -48,7 +53,8 @@ def convert(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="A folder, an NLPL zip, or a Hub repository with options.json and *.hdf5."
+            help="A folder, a zip, a tar or a Hub repository with options.json and *.hdf5, or an "
+            "archive of AllenNLP."
         ),
     ] = None,
     options_file: Annotated[
@@ -65,6 +71,13 @@ def convert(
         Path | None,
         typer.Option("--vocab-file", help="The words of the softmax, one per line."),
     ] = None,
+    alignment: Annotated[
+        Path | None,
+        typer.Option("--alignment", help="A matrix for one layer, as in de_best_mapping.pth."),
+    ] = None,
+    alignment_layer: Annotated[
+        int, typer.Option("--alignment-layer", help="The layer that the matrix is for.")
+    ] = 1,
     output_dir: Annotated[
         Path, typer.Option("--output-dir", help="The folder to write; `from_pretrained` loads it.")
     ] = Path("elmo"),
@@ -76,7 +89,7 @@ def convert(
 
     They are checked against a numpy implementation first. With a softmax, found or named, the
     folder holds an `ElmoForPreTraining`, which loads as an `ElmoModel` too; without one it holds an
-    `ElmoModel`.
+    `ElmoModel`, or the tagger of an archive.
     """
     splitter_name(split)
     refuse_existing_folder(output_dir, overwrite)
@@ -88,16 +101,30 @@ def convert(
         vocab_file=vocab_file,
     ) as weights:
         bilm, error = load_converted(weights)
-        model = add_softmax(bilm, weights) or bilm
+        if alignment is not None:
+            bilm = align(bilm, alignment, alignment_layer, weights)
+        model: ElmoPreTrainedModel = add_softmax(bilm, weights) or bilm
+        if weights.head is not None:
+            model = add_head(bilm, weights.head)
+    for note in weights.notes:
+        print(printable(note), file=sys.stderr)
     with new_folder(output_dir, overwrite) as folder:
-        save_converted(folder, model, split, converted_card(bilm, error))
+        save_converted(folder, model, split, converted_card(bilm, error, weights.notes, model))
     parameters = f"{model.num_parameters():,} parameters"
     print(f"{parameters}, largest relative error {error:.1e}, saved in {output_dir}")
 
 
-def save_converted(
-    folder: Path, model: ElmoModel | ElmoForPreTraining, split: str, card: str
-) -> None:
+def align(bilm: ElmoModel, file: Path, layer: int, weights: Weights) -> ElmoModel:
+    """The biLM with a map for one layer; a task's mixes and head are made for the biLM alone."""
+    if weights.head is not None or weights.mixes:
+        raise ValueError("--alignment is for the weights of a biLM, but this is an archive.")
+    aligned = add_alignment(bilm, file, layer)
+    origin = {"alignment_file": file.name, "alignment_sha256": sha256(file)}
+    aligned.config.provenance = {**(bilm.config.provenance or {}), **origin}
+    return aligned
+
+
+def save_converted(folder: Path, model: ElmoPreTrainedModel, split: str, card: str) -> None:
     model.save_pretrained(folder)
     make_tokenizer(model.config, split).save_pretrained(folder)
     (folder / "README.md").write_text(card, encoding="utf-8")
@@ -106,14 +133,15 @@ def save_converted(
 def load_converted(weights: Weights) -> tuple[ElmoModel, float]:
     """The biLM of some weights, and its largest relative error against the reference."""
     options, arrays = weights.options, weights.arrays
-    config = make_config(options, arrays)
+    mixes = {"num_output_representations": len(weights.mixes)} if weights.mixes else {}
+    config = make_config(options, arrays, **weights.settings, **mixes)
     with torch.device("meta"):
         bilm = ElmoModel(config, add_scalar_mix=False)
     check_datasets(BILM, bilm, arrays)
     config.provenance = provenance(weights)
     # before the weights are loaded, so that the two never take memory at the same time
     expected = reference_layers(options, arrays)
-    model = load_model(config, arrays)
+    model = load_model(config, arrays, weights.mixes)
     error = largest_error(model, expected)
     if not error <= TOLERANCE:
         raise ValueError(
@@ -123,14 +151,14 @@ def load_converted(weights: Weights) -> tuple[ElmoModel, float]:
     return model, error
 
 
-def make_config(options: dict, datasets: Mapping[str, Any]) -> ElmoConfig:
-    """The configuration the options ask for, if the weights agree."""
+def make_config(options: dict, datasets: Mapping[str, Any], **more: Any) -> ElmoConfig:
+    """The configuration the options ask for, if the weights agree; `more` are other fields."""
     keywords = config_from_options(options)
     check_options(keywords, {key: dataset.shape for key, dataset in datasets.items()})
     keywords["use_char_projection"] = "CNN_proj/W_proj" in datasets
     keywords["use_cell_projection"] = any(key.endswith("/W_P_0") for key in datasets)
     try:
-        return ElmoConfig(**keywords)
+        return ElmoConfig(**keywords, **more)
     except StrictDataclassError as error:
         # it wraps the sentence that names the value
         raise ValueError(f"The options are not usable: {error.__cause__ or error}") from error
@@ -172,13 +200,18 @@ def read_parameters(part: str, datasets: Mapping[str, Any]) -> dict[str, torch.T
     return tensors
 
 
-def load_model(config: ElmoConfig, datasets: Mapping[str, Any]) -> ElmoModel:
-    """A biLM with the weights of checked datasets; its mixes weight all layers alike."""
+def load_model(
+    config: ElmoConfig, datasets: Mapping[str, Any], trained: Sequence[Mix] = ()
+) -> ElmoModel:
+    """A biLM with the weights of checked datasets; its mixes weight all layers alike if new."""
+    if any(len(mix.scalars) != config.num_hidden_layers + 1 for mix in trained):
+        raise ValueError("The mixes of the layers are for another number of layers.")
     with torch.device("meta"):
         model = ElmoModel(config)
     for name, parameter in model.mixes.to_empty(device="cpu").named_parameters():
         nn.init.constant_(parameter, 1.0 if name.endswith(".gamma") else 0.0)
     mixes = {f"mixes.{name}": part for name, part in model.mixes.state_dict().items()}
+    mixes |= mix_parameters(trained)
     model.load_state_dict(read_parameters(BILM, datasets) | mixes, strict=True, assign=True)
     return model.eval()
 

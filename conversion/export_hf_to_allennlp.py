@@ -41,6 +41,11 @@ def export(
     """Write a model as hdf5 and options.json, which AllenNLP, simple_elmo and bilm-tf load."""
     refuse_existing_folder(output_dir, overwrite)
     loaded = load_elmo(model)
+    if loaded.alignment is not None:
+        raise ValueError(
+            f"{model!r} has an alignment, which has no place in hdf5 files; export the model that "
+            "it was added to."
+        )
     options = options_from_config(loaded.config)
     softmax = None
     if saved_class(model) == "ElmoForPreTraining":

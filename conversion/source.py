@@ -87,8 +87,8 @@ def unpack_archive(path: Path, folder: Path) -> list[str]:
     refuse_other_formats(str(path), [path.name])
     if not is_archive(path):
         raise ValueError(
-            f"{str(path)!r} is neither a folder nor a zip or tar; for single files use --options-file and "
-            "--weight-file."
+            f"{str(path)!r} is neither a folder nor a zip or tar; for single files use "
+            "--options-file and --weight-file."
         )
     return unpack(path, folder, lambda name: any(fnmatch.fnmatch(name, some) for some in wanted()))
 

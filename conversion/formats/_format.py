@@ -6,6 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -14,6 +16,16 @@ class Mix(NamedTuple):
 
     gamma: float
     scalars: tuple[float, ...]
+
+
+class TaggerHead(NamedTuple):
+    """The head of a tagger."""
+
+    labels: list[str]
+    # under their names in `ElmoForTokenClassification`
+    parameters: Mapping[str, np.ndarray]
+    # keywords of `ElmoConfig`
+    settings: Mapping[str, Any]
 
 
 class Weights(NamedTuple):
@@ -35,6 +47,9 @@ class Weights(NamedTuple):
     mixes: tuple[Mix, ...] = ()
     # whole sentences for the model card: what was assumed, or left out
     notes: tuple[str, ...] = ()
+    # keywords of `ElmoConfig` that no options.json has
+    settings: Mapping[str, Any] = NOTHING
+    head: TaggerHead | None = None
 
 
 class WeightFormat(NamedTuple):

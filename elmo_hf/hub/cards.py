@@ -4,12 +4,13 @@
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from elmo_hf.configuration_elmo import ElmoConfig
-from elmo_hf.modeling_elmo import ElmoForTokenClassification, ElmoModel
+from elmo_hf.modeling_elmo import ElmoForTokenClassification, ElmoModel, ElmoPreTrainedModel
 from elmo_hf.remote_code import AUTO_CLASSES
 
 PAPER = "[Peters et al. 2018](https://arxiv.org/abs/1802.05365)"
@@ -21,45 +22,73 @@ PIPELINE_TAGS = {
 }
 
 
-def converted_card(model: ElmoModel, error: float) -> str:
-    """For a model converted from hdf5; `error` is its largest one against the reference."""
+def converted_card(
+    model: ElmoModel,
+    error: float,
+    notes: Sequence[str] = (),
+    whole: ElmoPreTrainedModel | None = None,
+) -> str:
+    """
+    For a model converted from published weights; `error` is its largest one against the reference,
+    and `notes` are sentences about its origin. `whole` is the biLM with its head, if it has one.
+    """
     source = model.config.provenance or {}
+    is_tagger = isinstance(whole, ElmoForTokenClassification)
     rows = {
         "weights": f"{code(source['weight_file'])}, SHA-256 {code(source['weight_sha256'])}",
         "options": f"{code(source['options_file'])}, SHA-256 {code(source['options_sha256'])}",
+        **aligned_row(model.config),
         "converted by": plain(source["converted_by"]),
         "parameters": f"{model.num_parameters():,}",
         "largest relative error against an independent numpy implementation": f"{error:.1e}",
     }
+    if whole is not None and is_tagger:
+        usage = f"{describe_tagger(whole.config, 'its biLM')}\n\n{TAGGER_SNIPPET}"
+    else:
+        usage = VECTORS_SNIPPET.format(size=model.config.hidden_size)
     return card(
-        "ElmoModel",
+        "ElmoForTokenClassification" if is_tagger else "ElmoModel",
         "ELMo, converted for transformers",
         f"""\
-Deep contextualised word representations ({PAPER}), converted from the hdf5 layout of bilm-tf and
-AllenNLP by elmo_hf.
+Deep contextualised word representations ({PAPER}), converted from weights of bilm-tf or AllenNLP by
+elmo_hf.
 
-```python
-from elmo_hf import ElmoModel, ElmoTokenizer
-
-tokenizer = ElmoTokenizer.from_pretrained("this-folder-or-repository")
-model = ElmoModel.from_pretrained("this-folder-or-repository")
-batch = tokenizer([["The", "river", "bank", "."]], is_split_into_words=True, return_tensors="pt")
-vectors = model(**batch).last_hidden_state  # (1, 4, {model.config.hidden_size})
-```
-
+{usage}
 ## Origin
 
 {table(["", ""], [[name, fact] for name, fact in rows.items()])}
 
+{"".join(f"{plain(note)}{NEW_PARAGRAPH}" for note in notes)}\
 The weights keep the licence under which their authors published them.
 
 ## Limits
 
 The model reads words, not sub-words. Split text as the training text was split (Moses-like tokens
-for the published English models), and do not lowercase it. The layer weights (`mixes`) are equal
-until a task learns them.
+for the published English models), and do not lowercase it. {about_output(model)}
 """,
     )
+
+
+def aligned_row(config: ElmoConfig) -> dict[str, str]:
+    source = config.provenance or {}
+    if config.aligned_layer is None or "alignment_file" not in source:
+        return {}
+    file, checksum = code(source["alignment_file"]), code(source["alignment_sha256"])
+    return {f"map of layer {config.aligned_layer}": f"{file}, SHA-256 {checksum}"}
+
+
+def about_output(model: ElmoModel) -> str:
+    """What `last_hidden_state` is, in the card of a biLM."""
+    layer = model.config.aligned_layer
+    if layer is not None:
+        return (
+            f"`last_hidden_state`\nis layer {layer}, mapped into the space of the languages it was "
+            "aligned with;\n`hidden_states` are not mapped."
+        )
+    learned = [part for mix in model.mixes for part in mix.parameters()]
+    if any(part.unique().tolist() not in ([0.0], [1.0]) for part in learned):
+        return "The layer weights (`mixes`) are those\nthat the original task has learned."
+    return "The layer weights (`mixes`) are equal\nuntil a task learns them."
 
 
 def tagger_card(
@@ -172,6 +201,17 @@ def card(kind: str, title: str, text: str, **facts: Any) -> str:
     return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n# {plain(title)}\n\n{text}"))
 
 
+NEW_PARAGRAPH = "\n\n"
+VECTORS_SNIPPET = """\
+```python
+from elmo_hf import ElmoModel, ElmoTokenizer
+
+tokenizer = ElmoTokenizer.from_pretrained("this-folder-or-repository")
+model = ElmoModel.from_pretrained("this-folder-or-repository")
+batch = tokenizer([["The", "river", "bank", "."]], is_split_into_words=True, return_tensors="pt")
+vectors = model(**batch).last_hidden_state  # (1, 4, {size})
+```
+"""
 TAGGER_SNIPPET = """\
 ```python
 from transformers import pipeline
@@ -187,6 +227,7 @@ def describe_tagger(config: ElmoConfig, base: str) -> str:
     labels = sorted(plain(label) for label in (config.id2label or {}).values())
     size = config.task_lstm_size
     head = f"a BiLSTM of 2 x {size} and a linear layer" if size else "a linear layer"
+    head += " under a CRF" if config.classifier_decoder == "crf" else ""
     return (
         f"A tagger on [ELMo](https://arxiv.org/abs/1802.05365) with {len(labels)} tags\n"
         f"({', '.join(labels)}): {head} on {plain(base)}."

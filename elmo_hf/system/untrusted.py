@@ -2,9 +2,10 @@
 """Files that a stranger may have made are data: bounds are checked before anything is allocated.
 
 JSON, zip and tar archives and the headers of safetensors files are opened here, and names out of
-such files are made fit for a terminal. A file that cannot be right ends in one sentence. Two formats are
-checked elsewhere by the same rule: hdf5 in `conversion/weights_file.py`, the only module that knows
-h5py, and lines of text in `text_lines.py`, which is published with models and imports no room.
+such files are made fit for a terminal. A file that cannot be right ends in one sentence. Three
+formats are checked elsewhere by the same rule: hdf5 in `conversion/weights_file.py`, the only
+module that knows h5py, pickled tensors in `conversion/torch_file.py`, and lines of text in
+`text_lines.py`, which is published with models and imports no room.
 """
 
 import bz2

@@ -1,0 +1,233 @@
+"""Archives of AllenNLP: model.tar.gz, or the folder of a training, with ELMo inside a task's model.
+
+The biLM is found in the weights by its names. Of the taggers, those are taken whole whose head is
+one of ours; of every other model, the biLM and its mixes.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elmo_hf.conversion.formats._format import Mix, WeightFormat, Weights
+from elmo_hf.conversion.formats.allennlp_taggers import LABEL_FILES, tagger_head
+from elmo_hf.conversion.options_map import FIELDS, NUM_CHARACTERS, config_from_shapes
+from elmo_hf.conversion.tensor_ops import FORGET_BIAS, convolution_to_tensorflow
+from elmo_hf.conversion.torch_file import read_state_dict
+from elmo_hf.system.untrusted import read_json
+
+CONFIG = "config.json"
+# of an archive, and of a training that was not archived
+WEIGHTS = ("weights.th", "best.th")
+# archives of AllenNLP before 1.0 may hold the options of the biLM, named by a path of config.json
+OPTIONS = "*.options_file"
+# what ELMo's names in any model end with
+CHARACTERS = "_elmo_lstm._token_embedder._char_embedding_weights"
+ENCODER, LSTM = "_elmo_lstm._token_embedder.", "_elmo_lstm._elmo_lstm."
+CACHED = "_elmo_lstm._word_embedding.weight"
+MIX = re.compile(r"scalar_mix_(\d+)\.(gamma|scalar_parameters\.(\d+))")
+# what shapes do not say
+ASSUMED = {
+    "char_activation": "relu",
+    "max_characters_per_token": 50,
+    "cell_clip": 3,
+    "projection_clip": 3,
+    "use_skip_connections": True,
+}
+ASSUMPTION = (
+    "The archive does not hold the options of the biLM: relu, clips of 3, skip connections and 50 "
+    "characters per word were assumed, as in AllenNLP's published models."
+)
+
+
+def recognises(names: Sequence[str]) -> bool:
+    return CONFIG in names and any(name in names for name in WEIGHTS)
+
+
+@contextmanager
+def open_folder(folder: Path, named: Mapping[str, Path | None]) -> Iterator[Weights]:
+    config_file = find_one(folder, CONFIG)
+    weight_file = find_one(folder, *WEIGHTS)
+    config, tensors = read_json(config_file), read_state_dict(weight_file)
+    prefix = find_elmo(weight_file, tensors)
+    own = {n.removeprefix(prefix): part for n, part in tensors.items() if n.startswith(prefix)}
+    others = {name: part for name, part in tensors.items() if not name.startswith(prefix)}
+    arrays, mixes = bilm_arrays(own), task_mixes(own)
+    options_file = named.get("options_file") or next(iter(sorted(folder.rglob(OPTIONS))), None)
+    options = assumed_options(arrays) if options_file is None else read_json(options_file)
+    notes = [ASSUMPTION] if options_file is None else []
+    embedder = embedder_settings(config, prefix)
+    # a tagger has one mix; our head would read several
+    head = tagger_head(config, embedder, others, folder) if len(mixes) == 1 else None
+    if head is None and others:
+        notes.append(left_out(config, others))
+    yield Weights(
+        options,
+        arrays,
+        {"options_file": config_file, "weight_file": weight_file},
+        mixes=mixes,
+        notes=tuple(notes),
+        settings={"mix_layer_norm": embedder.get("do_layer_norm") is True},
+        head=head,
+    )
+
+
+def find_one(folder: Path, *names: str) -> Path:
+    """The file of the first of these names; if there are several, the one nearest to the top."""
+    for name in names:
+        found = sorted(folder.rglob(name), key=lambda path: (len(path.parts), path))
+        if found:
+            return found[0]
+    raise FileNotFoundError(f"The archive holds no {' and no '.join(names)}.")
+
+
+def find_elmo(file: Path, tensors: Mapping[str, Any]) -> str:
+    """What comes before ELMo's own names."""
+    prefixes = [name.removesuffix(CHARACTERS) for name in tensors if name.endswith(CHARACTERS)]
+    if not prefixes:
+        if any("_contextualizer." in name for name in tensors):
+            raise ValueError(
+                f"{file.name!r} holds a transformer ELMo, which is not made of LSTMs and cannot be "
+                "converted."
+            )
+        raise ValueError(f"{file.name!r} holds no ELMo.")
+    if len(prefixes) > 1:
+        raise ValueError(
+            f"{file.name!r} holds {len(prefixes)} ELMos; convert the files that each of them was "
+            "made from, with --alignment if there is one."
+        )
+    return prefixes[0]
+
+
+def bilm_arrays(own: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """ELMo's tensors in the layout of bilm-tf's hdf5 files."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, tensor in own.items():
+        if MIX.fullmatch(name) or name == CACHED:
+            continue
+        try:
+            arrays |= bilm_array(name, tensor, own)
+        except (ValueError, IndexError, KeyError):
+            raise ValueError(
+                f"The archive holds a tensor {name!r:.100} of shape {tensor.shape}, which is not "
+                "part of an ELMo."
+            ) from None
+    return arrays
+
+
+def bilm_array(
+    name: str, tensor: np.ndarray, own: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The arrays that a tensor becomes, by name; none for one that joins another."""
+    if name.startswith(LSTM):
+        return lstm_array(name.removeprefix(LSTM), tensor, own)
+    part, _, kind = name.removeprefix(ENCODER).rpartition(".")
+    if name == CHARACTERS:
+        # its first row is that of padding
+        return {"char_embed": tensor[1:] if len(tensor) == NUM_CHARACTERS else tensor}
+    letter, is_weight = {"weight": ("W", True), "bias": ("b", False)}[kind]
+    if part == "_projection":
+        return {f"CNN_proj/{letter}_proj": tensor.T}
+    if match := re.fullmatch(r"char_conv_(\d+)", part):
+        kernel = convolution_to_tensorflow(tensor) if is_weight else tensor
+        return {f"CNN/{letter}_cnn_{int(match[1])}": kernel}
+    if match := re.fullmatch(r"_highways\._layers\.(\d+)", part):
+        # AllenNLP's gate is that of the input, TensorFlow's that of what is transformed
+        transform, carry = np.split(tensor, 2)
+        place = f"CNN_high_{int(match[1])}"
+        return {f"{place}/{letter}_transform": transform.T, f"{place}/{letter}_carry": -carry.T}
+    raise KeyError(name)
+
+
+def lstm_array(
+    name: str, tensor: np.ndarray, own: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    cell, _, part = name.partition(".")
+    match = re.fullmatch(r"(forward|backward)_layer_(\d+)", cell)
+    if match is None:
+        raise KeyError(name)
+    direction = int(match[1] == "backward")
+    place = f"RNN_{direction}/RNN/MultiRNNCell/Cell{int(match[2])}/LSTMCell"
+    if part == "input_linearity.weight":
+        kernels = (tensor, own[f"{LSTM}{cell}.state_linearity.weight"])
+        return {f"{place}/W_0": np.concatenate([tensorflow_gates(one).T for one in kernels])}
+    if part == "state_linearity.bias":
+        bias = tensorflow_gates(tensor).copy()
+        # TensorFlow adds it at run time
+        bias[len(bias) // 2 : 3 * len(bias) // 4] -= FORGET_BIAS
+        return {f"{place}/B": bias}
+    if part == "state_projection.weight":
+        return {f"{place}/W_P_0": tensor.T}
+    # it is joined to the input's
+    return {"state_linearity.weight": {}}[part]
+
+
+def tensorflow_gates(stacked: np.ndarray) -> np.ndarray:
+    """AllenNLP stacks input, forget, candidate, output; TensorFlow the candidate second."""
+    input_gate, forget, candidate, output = np.split(stacked, 4)
+    return np.concatenate([input_gate, candidate, forget, output])
+
+
+def task_mixes(own: Mapping[str, np.ndarray]) -> tuple[Mix, ...]:
+    """The mixes, in their order; the shapes of their numbers are (1,) each."""
+    found: dict[int, dict[int, float]] = {}
+    for name, tensor in own.items():
+        if match := MIX.fullmatch(name):
+            if tensor.size != 1:
+                raise ValueError(f"The archive's {name!r} holds {tensor.size} numbers, not 1.")
+            layer = -1 if match[3] is None else int(match[3])
+            found.setdefault(int(match[1]), {})[layer] = float(tensor.item())
+    mixes: list[Mix] = []
+    for number, mix in sorted(found.items()):
+        gamma, *scalars = [mix[layer] for layer in sorted(mix)]
+        if sorted(mix) != list(range(-1, len(scalars))) or number != len(mixes):
+            raise ValueError(f"The archive's mix {number} of the layers lacks some of its numbers.")
+        mixes.append(Mix(gamma, tuple(scalars)))
+    return tuple(mixes)
+
+
+def assumed_options(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Options that the shapes and the published models say, in the form of options.json."""
+    fields = config_from_shapes({key: array.shape for key, array in arrays.items()}) | ASSUMED
+    options: dict[str, Any] = {}
+    for path, (field, _) in FIELDS.items():
+        *parents, leaf = path.split(".")
+        target = options
+        for parent in parents:
+            target = target.setdefault(parent, {})
+        if field in fields:
+            target[leaf] = fields[field]
+    return options
+
+
+def embedder_settings(config: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
+    """What the configuration says of ELMo, whose key in it is a part of the prefix."""
+    part: Any = config.get("model")
+    for key in ("text_field_embedder", "token_embedders"):
+        part = part.get(key, part) if isinstance(part, Mapping) else {}
+    match = re.search(r"token_embedder_(.+?)\._elmo\.$", prefix)
+    part = part.get(match[1]) if match and isinstance(part, Mapping) else None
+    return part if isinstance(part, Mapping) else {}
+
+
+def left_out(config: Mapping[str, Any], others: Mapping[str, Any]) -> str:
+    """What was not taken of a model, in one sentence."""
+    model = config.get("model")
+    kind = model.get("type") if isinstance(model, Mapping) else None
+    parts: dict[str, None] = {}
+    for name in others:
+        words = name.split(".")
+        parts[".".join(words[:2] if "embedder" in words[0] else words[:1])[:60]] = None
+    named = ", ".join([*parts][:8]) + (", ..." if len(parts) > 8 else "")
+    return (
+        f"Only the biLM and its mixes were taken out of the archive ({str(kind)[:60]}); left out: "
+        f"{named}."
+    )
+
+
+FORMAT = WeightFormat(
+    "AllenNLP archive", (CONFIG, *WEIGHTS, OPTIONS, *LABEL_FILES), recognises, open_folder
+)
