@@ -49,7 +49,8 @@ def read_alignment(path: Path, width: int) -> np.ndarray:
     found = load_plain(path, ARRAYS)
     if isinstance(found, torch.Tensor) and found.layout == torch.strided:
         # before it is copied: a tensor may claim any size
-        found = found.detach().numpy() if found.shape == (width, width) else found
+        is_one = found.shape == (width, width) and found.is_floating_point()
+        found = found.detach().double().numpy() if is_one else found
     if not isinstance(found, (np.ndarray, torch.Tensor)):
         raise ValueError(f"{str(path)!r} holds no matrix but {type(found).__name__}.")
     if tuple(found.shape) != (width, width):
@@ -59,7 +60,8 @@ def read_alignment(path: Path, width: int) -> np.ndarray:
         )
     if not isinstance(found, np.ndarray) or found.dtype not in FLOATS:
         raise ValueError(f"{str(path)!r} holds {found.dtype}, not floating-point numbers.")
-    matrix = np.ascontiguousarray(found, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        matrix = np.ascontiguousarray(found, dtype=np.float32)
     if not np.isfinite(matrix).all():
         raise ValueError(f"{str(path)!r} holds NaN, infinity or huge numbers.")
     return matrix

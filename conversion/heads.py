@@ -45,7 +45,8 @@ def add_head(model: ElmoModel, head: TaggerHead) -> ElmoForTokenClassification:
     for name, array in head.parameters.items():
         if not np.isfinite(array).all():
             raise ValueError(f"The tagger's {name} holds NaN or infinity.")
-        weights[name] = torch.from_numpy(np.ascontiguousarray(array))
+        # a copy, because tensors that share memory cannot be saved
+        weights[name] = torch.tensor(array)
     for name, expected in tagger.state_dict().items():
         if name not in weights or weights[name].shape != expected.shape:
             found = tuple(weights[name].shape) if name in weights else "nothing"

@@ -56,9 +56,9 @@ def load_plain(path: Path, allowed: Sequence[Any] = ()) -> Any:
         with torch.serialization.safe_globals([*allowed]):
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        reason = first_line(error).partition(" You can")[0]
         raise ValueError(
-            f"{str(path)!r} is damaged, or holds more than numbers: not opened ({reason:.120})."
+            f"{str(path)!r} is damaged or holds more than numbers, so it was not opened; get the "
+            "file again."
         ) from error
     except (MemoryError, Exception) as error:
         if isinstance(error, OSError) and error.errno is not None:
