@@ -87,7 +87,7 @@ class Trap:
         (np.zeros((WIDTH, WIDTH), np.int64), "holds more than numbers|not floating-point"),
         (
             torch.zeros(WIDTH, WIDTH, dtype=torch.int32),
-            "holds torch.int32, not floating-point numbers",
+            "holds torch.int32, not floating",
         ),
         (np.full((WIDTH, WIDTH), np.nan), "holds NaN, infinity or huge numbers"),
         (np.full((WIDTH, WIDTH), 1e300), "holds NaN, infinity or huge numbers"),

@@ -1,5 +1,6 @@
 """The tables of the campaign. A new capability adds its row here."""
 
+from faults.inputs_archives import Alignment, AllennlpArchive, Tar
 from faults.inputs_folders import Folder, LanguageModelFolder, TaggerFolder
 from faults.inputs_resumed import (
     CHECKPOINTS,
@@ -20,6 +21,9 @@ KINDS: list[Kind] = [
     Weights(),
     Options(),
     Zip(),
+    Tar(),
+    AllennlpArchive(),
+    Alignment(),
     Vocabulary(),
     GzippedVocabulary(),
     Text(),
