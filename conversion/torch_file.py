@@ -60,9 +60,8 @@ def load_plain(path: Path, allowed: Sequence[Any] = ()) -> Any:
             f"{str(path)!r} is damaged or holds more than numbers, so it was not opened; get the "
             "file again."
         ) from error
-    except (MemoryError, Exception) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
+    except Exception as error:
+        # of any kind, also the system's where a truncated file points behind its end
         raise ValueError(
             f"{str(path)!r} is damaged or not a file of torch ({first_line(error):.120}); get it "
             "again."
