@@ -48,6 +48,22 @@ LaterSplit = Annotated[
     ),
 ]
 
+SoftmaxFile = Annotated[
+    Path | None,
+    typer.Option("--softmax-weight-file", help="The softmax, if it is in a separate file."),
+]
+VocabularyFile = Annotated[
+    Path | None,
+    typer.Option("--vocab-file", help="The words of the softmax, one per line."),
+]
+Alignment = Annotated[
+    Path | None,
+    typer.Option("--alignment", help="A matrix for one layer, as in de_best_mapping.pth."),
+]
+AlignmentLayer = Annotated[
+    int, typer.Option("--alignment-layer", help="The layer that the matrix is for.")
+]
+
 
 def convert(
     source: Annotated[
@@ -63,21 +79,10 @@ def convert(
     weight_file: Annotated[
         Path | None, typer.Option("--weight-file", help="The model's hdf5 weights.")
     ] = None,
-    softmax_weight_file: Annotated[
-        Path | None,
-        typer.Option("--softmax-weight-file", help="The softmax, if it is in a separate file."),
-    ] = None,
-    vocab_file: Annotated[
-        Path | None,
-        typer.Option("--vocab-file", help="The words of the softmax, one per line."),
-    ] = None,
-    alignment: Annotated[
-        Path | None,
-        typer.Option("--alignment", help="A matrix for one layer, as in de_best_mapping.pth."),
-    ] = None,
-    alignment_layer: Annotated[
-        int, typer.Option("--alignment-layer", help="The layer that the matrix is for.")
-    ] = 1,
+    softmax_weight_file: SoftmaxFile = None,
+    vocab_file: VocabularyFile = None,
+    alignment: Alignment = None,
+    alignment_layer: AlignmentLayer = 1,
     output_dir: Annotated[
         Path, typer.Option("--output-dir", help="The folder to write; `from_pretrained` loads it.")
     ] = Path("elmo"),
@@ -103,15 +108,20 @@ def convert(
         bilm, error = load_converted(weights)
         if alignment is not None:
             bilm = align(bilm, alignment, alignment_layer, weights)
-        model: ElmoPreTrainedModel = add_softmax(bilm, weights) or bilm
-        if weights.head is not None:
-            model = add_head(bilm, weights.head)
+        model = whole_model(bilm, weights)
     for note in weights.notes:
         print(printable(note), file=sys.stderr)
     with new_folder(output_dir, overwrite) as folder:
         save_converted(folder, model, split, converted_card(bilm, error, weights.notes, model))
     parameters = f"{model.num_parameters():,} parameters"
     print(f"{parameters}, largest relative error {error:.1e}, saved in {output_dir}")
+
+
+def whole_model(bilm: ElmoModel, weights: Weights) -> ElmoPreTrainedModel:
+    """The biLM with what was published with it: a tagger's head, a softmax or nothing."""
+    if weights.head is not None:
+        return add_head(bilm, weights.head)
+    return add_softmax(bilm, weights) or bilm
 
 
 def align(bilm: ElmoModel, file: Path, layer: int, weights: Weights) -> ElmoModel:
