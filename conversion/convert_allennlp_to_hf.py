@@ -1,4 +1,4 @@
-"""Convert a published ELMo (bilm-tf / AllenNLP hdf5 and options.json) to a Hugging Face folder.
+"""Convert a published ELMo (hdf5, TensorFlow checkpoint or TF-Hub) to a Hugging Face folder.
 
     python conversion/convert_allennlp_to_hf.py \
         --options-file options.json --weight-file weights.hdf5 --output-dir my-elmo
@@ -21,6 +21,7 @@ from torch import nn
 
 import elmo_hf
 from elmo_hf import ElmoConfig, ElmoForPreTraining, ElmoModel
+from elmo_hf.conversion.adagrad import keep_accumulators
 from elmo_hf.conversion.alignment import add_alignment
 from elmo_hf.conversion.formats import Mix, Weights
 from elmo_hf.conversion.heads import add_head, mix_parameters
@@ -68,16 +69,14 @@ AlignmentLayer = Annotated[
 def convert(
     source: Annotated[
         str | None,
-        typer.Argument(
-            help="A folder, a zip, a tar or a Hub repository with options.json and *.hdf5, or an "
-            "archive of AllenNLP."
-        ),
+        typer.Argument(help="A folder, zip, tar or Hub repository with the files of a model."),
     ] = None,
     options_file: Annotated[
         Path | None, typer.Option("--options-file", help="The model's options.json.")
     ] = None,
     weight_file: Annotated[
-        Path | None, typer.Option("--weight-file", help="The model's hdf5 weights.")
+        Path | None,
+        typer.Option("--weight-file", help="The model's hdf5 weights, or a checkpoint's *.index."),
     ] = None,
     softmax_weight_file: SoftmaxFile = None,
     vocab_file: VocabularyFile = None,
@@ -90,7 +89,7 @@ def convert(
     overwrite: Overwrite = False,
 ) -> None:
     """
-    Convert AllenNLP or bilm-tf weights to a Hugging Face folder.
+    Convert AllenNLP, bilm-tf or TF-Hub weights to a Hugging Face folder.
 
     They are checked against a numpy implementation first. With a softmax, found or named, the
     folder holds an `ElmoForPreTraining`, which loads as an `ElmoModel` too; without one it holds an
@@ -109,10 +108,11 @@ def convert(
         if alignment is not None:
             bilm = align(bilm, alignment, alignment_layer, weights)
         model = whole_model(bilm, weights)
-    for note in weights.notes:
+        with new_folder(output_dir, overwrite) as folder:
+            notes = [*weights.notes, *keep_accumulators(folder, model, weights)]
+            save_converted(folder, model, split, converted_card(bilm, error, notes, model))
+    for note in notes:
         print(printable(note), file=sys.stderr)
-    with new_folder(output_dir, overwrite) as folder:
-        save_converted(folder, model, split, converted_card(bilm, error, weights.notes, model))
     parameters = f"{model.num_parameters():,} parameters"
     print(f"{parameters}, largest relative error {error:.1e}, saved in {output_dir}")
 
@@ -143,8 +143,8 @@ def save_converted(folder: Path, model: ElmoPreTrainedModel, split: str, card: s
 def load_converted(weights: Weights) -> tuple[ElmoModel, float]:
     """The biLM of some weights, and its largest relative error against the reference."""
     options, arrays = weights.options, weights.arrays
-    mixes = {"num_output_representations": len(weights.mixes)} if weights.mixes else {}
-    config = make_config(options, arrays, **weights.settings, **mixes)
+    mixes = max(1, len(weights.mixes))
+    config = make_config(options, arrays, **weights.settings, num_output_representations=mixes)
     with torch.device("meta"):
         bilm = ElmoModel(config, add_scalar_mix=False)
     check_datasets(BILM, bilm, arrays)
@@ -214,14 +214,12 @@ def load_model(
     config: ElmoConfig, datasets: Mapping[str, Any], trained: Sequence[Mix] = ()
 ) -> ElmoModel:
     """A biLM with the weights of checked datasets; its mixes weight all layers alike if new."""
-    if any(len(mix.scalars) != config.num_hidden_layers + 1 for mix in trained):
-        raise ValueError("The mixes of the layers are for another number of layers.")
     with torch.device("meta"):
         model = ElmoModel(config)
     for name, parameter in model.mixes.to_empty(device="cpu").named_parameters():
         nn.init.constant_(parameter, 1.0 if name.endswith(".gamma") else 0.0)
     mixes = {f"mixes.{name}": part for name, part in model.mixes.state_dict().items()}
-    mixes |= mix_parameters(trained)
+    mixes |= mix_parameters(trained, config.num_hidden_layers + 1)
     model.load_state_dict(read_parameters(BILM, datasets) | mixes, strict=True, assign=True)
     return model.eval()
 

@@ -15,10 +15,15 @@ from elmo_hf.conversion.formats import Mix, TaggerHead
 LOWEST = -1e4
 
 
-def mix_parameters(mixes: Sequence[Mix]) -> dict[str, torch.Tensor]:
-    """The parameters of mixes under their names in an `ElmoModel`."""
+def mix_parameters(mixes: Sequence[Mix], layers: int) -> dict[str, torch.Tensor]:
+    """The parameters of mixes of so many layers under their names in an `ElmoModel`."""
     parameters = {}
     for number, mix in enumerate(mixes):
+        if len(mix.scalars) != layers:
+            raise ValueError(
+                f"The mix {number} has weights for {len(mix.scalars)} layers, but the model has "
+                f"{layers} with that of the words."
+            )
         scalars = np.array(mix.scalars, dtype=np.float64)
         if not (np.isfinite(scalars).all() and np.isfinite(mix.gamma)):
             raise ValueError(f"The mix {number} of the layers holds NaN or infinity.")

@@ -4,6 +4,7 @@ Names and numbers only: no torch, no h5py, no arrays.
 """
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 # options.json path -> ElmoConfig field, and the value of an absent key (... where it must be there)
@@ -22,6 +23,19 @@ FIELDS: dict[str, tuple[str, Any]] = {
 }
 # with the row of the padding word
 NUM_CHARACTERS = 262
+# what no shape says, as the published models have it, and the same in words
+ASSUMED = {
+    "char_activation": "relu",
+    "max_characters_per_token": 50,
+    "cell_clip": 3.0,
+    "projection_clip": 3.0,
+    "use_skip_connections": True,
+}
+ASSUMPTION = (
+    "The files do not hold all hyper-parameters of the biLM. Sizes were read from its arrays; the "
+    "relu activation, clipping of cells and projections at 3, skip connections and 50 characters "
+    "per word are assumed, as in the original ELMo."
+)
 
 
 def _read(options: Mapping, path: str) -> Any:
@@ -94,6 +108,12 @@ def config_from_shapes(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
     if kernel is not None:
         sizes["cell_size"], sizes["projection_size"] = kernel[-1] // 4, kernel[0] // 2
     return sizes
+
+
+def assumed_options(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """The options of weights that come without any: what shapes say, and assumptions."""
+    fields = {field: None for field, _ in FIELDS.values()} | config_from_shapes(shapes) | ASSUMED
+    return options_from_config(SimpleNamespace(**fields))
 
 
 def check_options(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -50,6 +50,9 @@ class Weights(NamedTuple):
     # keywords of `ElmoConfig` that no options.json has
     settings: Mapping[str, Any] = NOTHING
     head: TaggerHead | None = None
+    # Adagrad's sums of squared gradients, under the names of the arrays, and the steps they are of
+    accumulators: Mapping[str, Any] = NOTHING
+    steps: int | None = None
 
 
 class WeightFormat(NamedTuple):
@@ -59,6 +62,8 @@ class WeightFormat(NamedTuple):
     name: str
     # the files of a model, as globs: what is unpacked of an archive and fetched from the Hub
     wanted: tuple[str, ...]
+    # files that are of this format even alone, as globs
+    parts: tuple[str, ...]
     # whether files of these names are a model in this format
     recognises: Callable[[Sequence[str]], bool]
     # The weights of a folder that was recognised, open as long as the context lasts. `named` are

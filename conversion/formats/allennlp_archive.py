@@ -14,7 +14,7 @@ import numpy as np
 
 from elmo_hf.conversion.formats._format import Mix, WeightFormat, Weights
 from elmo_hf.conversion.formats.allennlp_taggers import LABEL_FILES, tagger_head
-from elmo_hf.conversion.options_map import FIELDS, NUM_CHARACTERS, config_from_shapes
+from elmo_hf.conversion.options_map import ASSUMPTION, NUM_CHARACTERS, assumed_options
 from elmo_hf.conversion.tensor_ops import FORGET_BIAS, convolution_to_tensorflow
 from elmo_hf.conversion.torch_file import read_state_dict
 from elmo_hf.system.untrusted import read_json
@@ -29,18 +29,6 @@ CHARACTERS = "_elmo_lstm._token_embedder._char_embedding_weights"
 ENCODER, LSTM = "_elmo_lstm._token_embedder.", "_elmo_lstm._elmo_lstm."
 CACHED = "_elmo_lstm._word_embedding.weight"
 MIX = re.compile(r"scalar_mix_(\d+)\.(gamma|scalar_parameters\.(\d+))")
-# what shapes do not say
-ASSUMED = {
-    "char_activation": "relu",
-    "max_characters_per_token": 50,
-    "cell_clip": 3,
-    "projection_clip": 3,
-    "use_skip_connections": True,
-}
-ASSUMPTION = (
-    "The archive does not hold the options of the biLM: relu, clips of 3, skip connections and 50 "
-    "characters per word were assumed, as in AllenNLP's published models."
-)
 
 
 def recognises(names: Sequence[str]) -> bool:
@@ -57,7 +45,10 @@ def open_folder(folder: Path, named: Mapping[str, Path | None]) -> Iterator[Weig
     others = {name: part for name, part in tensors.items() if not name.startswith(prefix)}
     arrays, mixes = bilm_arrays(own), task_mixes(own)
     options_file = named.get("options_file") or next(iter(sorted(folder.rglob(OPTIONS))), None)
-    options = assumed_options(arrays) if options_file is None else read_json(options_file)
+    if options_file is None:
+        options = assumed_options({key: array.shape for key, array in arrays.items()})
+    else:
+        options = read_json(options_file)
     notes = [ASSUMPTION] if options_file is None else []
     embedder = embedder_settings(config, prefix)
     # a tagger has one mix; our head would read several
@@ -189,20 +180,6 @@ def task_mixes(own: Mapping[str, np.ndarray]) -> tuple[Mix, ...]:
     return tuple(mixes)
 
 
-def assumed_options(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Options that the shapes and the published models say, in the form of options.json."""
-    fields = config_from_shapes({key: array.shape for key, array in arrays.items()}) | ASSUMED
-    options: dict[str, Any] = {}
-    for path, (field, _) in FIELDS.items():
-        *parents, leaf = path.split(".")
-        target = options
-        for parent in parents:
-            target = target.setdefault(parent, {})
-        if field in fields:
-            target[leaf] = fields[field]
-    return options
-
-
 def embedder_settings(config: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
     """What the configuration says of ELMo, whose key in it is a part of the prefix."""
     part: Any = config.get("model")
@@ -229,5 +206,5 @@ def left_out(config: Mapping[str, Any], others: Mapping[str, Any]) -> str:
 
 
 FORMAT = WeightFormat(
-    "AllenNLP archive", (CONFIG, *WEIGHTS, OPTIONS, *LABEL_FILES), recognises, open_folder
+    "AllenNLP archive", (CONFIG, *WEIGHTS, OPTIONS, *LABEL_FILES), WEIGHTS, recognises, open_folder
 )

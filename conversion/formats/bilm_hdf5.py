@@ -95,4 +95,4 @@ def check_files(files: Mapping[str, Path | None]) -> Source:
     return Source(options, weights, files.get("softmax_weight_file"), files.get("vocab_file"))
 
 
-FORMAT = WeightFormat("bilm hdf5", (OPTIONS, HDF5, VOCABULARY), recognises, open_folder)
+FORMAT = WeightFormat("bilm hdf5", (OPTIONS, HDF5, VOCABULARY), (), recognises, open_folder)

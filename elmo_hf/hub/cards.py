@@ -35,9 +35,7 @@ def converted_card(
     source = model.config.provenance or {}
     is_tagger = isinstance(whole, ElmoForTokenClassification)
     rows = {
-        "weights": f"{code(source['weight_file'])}, SHA-256 {code(source['weight_sha256'])}",
-        "options": f"{code(source['options_file'])}, SHA-256 {code(source['options_sha256'])}",
-        **aligned_row(model.config),
+        **original_files(source),
         "converted by": plain(source["converted_by"]),
         "parameters": f"{model.num_parameters():,}",
         "largest relative error against an independent numpy implementation": f"{error:.1e}",
@@ -50,16 +48,15 @@ def converted_card(
         "ElmoForTokenClassification" if is_tagger else "ElmoModel",
         "ELMo, converted for transformers",
         f"""\
-Deep contextualised word representations ({PAPER}), converted from weights of bilm-tf or AllenNLP by
-elmo_hf.
+Deep contextualised word representations ({PAPER}), converted by elmo_hf from the files
+below.
 
 {usage}
 ## Origin
 
 {table(["", ""], [[name, fact] for name, fact in rows.items()])}
 
-{"".join(f"{plain(note)}{NEW_PARAGRAPH}" for note in notes)}\
-The weights keep the licence under which their authors published them.
+{bullets(notes)}The weights keep the licence under which their authors published them.
 
 ## Limits
 
@@ -67,14 +64,6 @@ The model reads words, not sub-words. Split text as the training text was split 
 for the published English models), and do not lowercase it. {about_output(model)}
 """,
     )
-
-
-def aligned_row(config: ElmoConfig) -> dict[str, str]:
-    source = config.provenance or {}
-    if config.aligned_layer is None or "alignment_file" not in source:
-        return {}
-    file, checksum = code(source["alignment_file"]), code(source["alignment_sha256"])
-    return {f"map of layer {config.aligned_layer}": f"{file}, SHA-256 {checksum}"}
 
 
 def about_output(model: ElmoModel) -> str:
@@ -89,6 +78,27 @@ def about_output(model: ElmoModel) -> str:
     if any(part.unique().tolist() not in ([0.0], [1.0]) for part in learned):
         return "The layer weights (`mixes`) are those\nthat the original task has learned."
     return "The layer weights (`mixes`) are equal\nuntil a task learns them."
+
+
+def original_files(source: dict[str, Any]) -> dict[str, str]:
+    """The files of a converted model with their hashes, by what they are."""
+    names = {
+        "weight_file": "weights",
+        "options_file": "options",
+        "alignment_file": "map of a layer",
+    }
+    return {
+        names.get(kind, kind.removesuffix("_file").replace("_", " ")): (
+            f"{code(name)}, SHA-256 {code(source[kind.removesuffix('_file') + '_sha256'])}"
+        )
+        for kind, name in source.items()
+        if kind.endswith("_file")
+    }
+
+
+def bullets(notes: Sequence[str]) -> str:
+    """Sentences as a list with a blank line after it; nothing without any."""
+    return "".join(f"- {plain(note)}\n" for note in notes) + ("\n" if notes else "")
 
 
 def tagger_card(
@@ -201,7 +211,6 @@ def card(kind: str, title: str, text: str, **facts: Any) -> str:
     return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n# {plain(title)}\n\n{text}"))
 
 
-NEW_PARAGRAPH = "\n\n"
 VECTORS_SNIPPET = """\
 ```python
 from elmo_hf import ElmoModel, ElmoTokenizer

@@ -50,7 +50,7 @@ def test_it_is_part_of_the_folder_and_of_what_reads_it(tmp_path, files):
     assert (model.config.aligned_layer, model.config.output_layer) == (1, 1)
     assert model.config.provenance["alignment_file"] == "align.pth"
     card = (tmp_path / "elmo" / "README.md").read_text()
-    assert "| map of layer 1 | `align.pth`, SHA-256" in card and "is layer 1, mapped" in card
+    assert "| map of a layer | `align.pth`, SHA-256" in card and "is layer 1, mapped" in card
     [vectors] = ElmoEmbedder(folder).embed_sentences(SENTENCES[:1])
     assert vectors.shape == (3, 4, WIDTH)
     tagger = ElmoForTokenClassification.from_pretrained(folder, num_labels=3)

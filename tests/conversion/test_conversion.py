@@ -287,7 +287,8 @@ def test_hub_repository_is_downloaded_and_converted(tmp_path, monkeypatch):
         (["encoder.pkl", "token_embedder.pkl", "char.dic"], "ELMoForManyLangs"),
         (["saved_model.pb"], "TF-Hub"),
         (["tfhub_module.pb"], "TF-Hub"),
-        (["options.json", "model.ckpt-12.index"], "TensorFlow checkpoint"),
+        (["options.json", "model.ckpt-12.index"], "TensorFlow checkpoint that can be read"),
+        (["model.ckpt-12.index"], "no options.json beside the TensorFlow checkpoint"),
         (["config.json", "model.safetensors"], "Hugging Face"),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else "",
@@ -303,9 +304,10 @@ def test_what_cannot_be_converted_is_named(tmp_path, files, message):
 def test_single_files_of_other_formats_are_named(tmp_path, name):
     options, _ = write_model(tmp_path, tiny_config())
     (tmp_path / name).touch()
-    with pytest.raises(ValueError, match="ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"):
+    formats = "ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"
+    with pytest.raises(ValueError, match=formats):
         convert(str(tmp_path / name), output_dir=tmp_path / "out")
-    with pytest.raises(ValueError, match="ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"):
+    with pytest.raises(ValueError, match=formats):
         convert(options_file=options, weight_file=tmp_path / name, output_dir=tmp_path / "out")
 
 

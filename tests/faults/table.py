@@ -11,6 +11,7 @@ from faults.inputs_resumed import (
 )
 from faults.inputs_settings import Overrides, WordVectors
 from faults.inputs_tagging import RawText, Treebank
+from faults.inputs_tensorflow import Checkpoint, Module
 from faults.inputs_texts import Fasta, GzippedText, Tagged, Text
 from faults.inputs_weights import GzippedVocabulary, Options, Vocabulary, Weights, Zip
 from faults.kind import Command, Kind
@@ -24,6 +25,8 @@ KINDS: list[Kind] = [
     Tar(),
     AllennlpArchive(),
     Alignment(),
+    Checkpoint(),
+    Module(),
     Vocabulary(),
     GzippedVocabulary(),
     Text(),
