@@ -11,7 +11,7 @@ import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,9 +31,11 @@ from elmo_hf.conversion.source import open_source
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import read_array
 from elmo_hf.hub.cards import converted_card
+from elmo_hf.hub.download import Origin, download_model
 from elmo_hf.hub.loading import make_tokenizer
+from elmo_hf.hub.registry import find_published
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
-from elmo_hf.system.command import Overwrite, single_command
+from elmo_hf.system.command import AllowHttp, Offline, Overwrite, single_command
 from elmo_hf.system.untrusted import printable
 from elmo_hf.system.writing import new_folder, refuse_existing_folder
 from elmo_hf.text import splitter_name
@@ -41,11 +43,12 @@ from elmo_hf.text_splitting import SPLITTERS, WHITESPACE
 from elmo_hf.word_vocabulary import WordVocabulary
 
 LaterSplit = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--split",
         metavar="NAME",
-        help=f"How the model's tokenizer will split raw text: {', '.join(SPLITTERS)}.",
+        help=f"How the model's tokenizer will split raw text: {', '.join(SPLITTERS)}. The default "
+        "is whitespace, or what is known of a published model.",
     ),
 ]
 
@@ -69,7 +72,10 @@ AlignmentLayer = Annotated[
 def convert(
     source: Annotated[
         str | None,
-        typer.Argument(help="A folder, zip, tar or Hub repository with the files of a model."),
+        typer.Argument(
+            help="A published model by its name in `elmo-hf models`, or a folder, zip, tar or Hub "
+            "repository with the files of a model."
+        ),
     ] = None,
     options_file: Annotated[
         Path | None, typer.Option("--options-file", help="The model's options.json.")
@@ -85,36 +91,75 @@ def convert(
     output_dir: Annotated[
         Path, typer.Option("--output-dir", help="The folder to write; `from_pretrained` loads it.")
     ] = Path("elmo"),
-    split: LaterSplit = WHITESPACE,
+    split: LaterSplit = None,
     overwrite: Overwrite = False,
+    allow_http: AllowHttp = False,
+    offline: Offline = False,
 ) -> None:
     """
-    Convert AllenNLP, bilm-tf or TF-Hub weights to a Hugging Face folder.
+    Convert published weights to a Hugging Face folder.
 
     They are checked against a numpy implementation first. With a softmax, found or named, the
     folder holds an `ElmoForPreTraining`, which loads as an `ElmoModel` too; without one it holds an
     `ElmoModel`, or the tagger of an archive.
     """
-    splitter_name(split)
+    if split is not None:
+        splitter_name(split)
     refuse_existing_folder(output_dir, overwrite)
-    with open_source(
-        source,
-        options_file=options_file,
-        weight_file=weight_file,
-        softmax_weight_file=softmax_weight_file,
-        vocab_file=vocab_file,
-    ) as weights:
+    published = find_published(source)
+    origin = download_model(published, None, allow_http, offline) if published else None
+    named = {
+        "options_file": options_file,
+        "weight_file": weight_file,
+        "softmax_weight_file": softmax_weight_file,
+        "vocab_file": vocab_file,
+    }
+    done = write_converted(
+        source, named, output_dir, overwrite, split, origin, alignment, alignment_layer
+    )
+    for note in done.notes:
+        print(printable(note), file=sys.stderr)
+    parameters = f"{done.model.num_parameters():,} parameters"
+    print(f"{parameters}, largest relative error {done.error:.1e}, saved in {output_dir}")
+
+
+class Converted(NamedTuple):
+    """What was written: the model, its largest error, and what is to be said of its origin."""
+
+    model: ElmoPreTrainedModel
+    error: float
+    notes: list[str]
+
+
+def write_converted(
+    source: str | None,
+    named: Mapping[str, Path | None],
+    output_dir: Path,
+    overwrite: bool = False,
+    split: str | None = None,
+    origin: Origin | None = None,
+    alignment: Path | None = None,
+    alignment_layer: int = 1,
+) -> Converted:
+    """Converts a source, or the downloaded files of a published model, to a folder."""
+    if origin is not None:
+        source, split = str(origin.source), split or origin.model.splitter
+        alignment = alignment or origin.alignment
+    with open_source(source, **named) as weights:
         bilm, error = load_converted(weights)
+        if origin is not None:
+            bilm.config.provenance = {
+                **(bilm.config.provenance or {}),
+                "published_model": origin.model.name,
+            }
         if alignment is not None:
             bilm = align(bilm, alignment, alignment_layer, weights)
         model = whole_model(bilm, weights)
         with new_folder(output_dir, overwrite) as folder:
             notes = [*weights.notes, *keep_accumulators(folder, model, weights)]
-            save_converted(folder, model, split, converted_card(bilm, error, notes, model))
-    for note in notes:
-        print(printable(note), file=sys.stderr)
-    parameters = f"{model.num_parameters():,} parameters"
-    print(f"{parameters}, largest relative error {error:.1e}, saved in {output_dir}")
+            card = converted_card(bilm, error, notes, model, origin)
+            save_converted(folder, model, split or WHITESPACE, card)
+    return Converted(model, error, notes)
 
 
 def whole_model(bilm: ElmoModel, weights: Weights) -> ElmoPreTrainedModel:

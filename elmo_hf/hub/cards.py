@@ -10,6 +10,7 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from elmo_hf.configuration_elmo import ElmoConfig
+from elmo_hf.hub.download import Origin
 from elmo_hf.modeling_elmo import ElmoForTokenClassification, ElmoModel, ElmoPreTrainedModel
 from elmo_hf.remote_code import AUTO_CLASSES
 
@@ -27,10 +28,12 @@ def converted_card(
     error: float,
     notes: Sequence[str] = (),
     whole: ElmoPreTrainedModel | None = None,
+    origin: Origin | None = None,
 ) -> str:
     """
     For a model converted from published weights; `error` is its largest one against the reference,
-    and `notes` are sentences about its origin. `whole` is the biLM with its head, if it has one.
+    and `notes` are sentences about its origin. `whole` is the biLM with its head, if it has one,
+    and `origin` the published model that was downloaded, if one was.
     """
     source = model.config.provenance or {}
     is_tagger = isinstance(whole, ElmoForTokenClassification)
@@ -56,6 +59,7 @@ below.
 
 {table(["", ""], [[name, fact] for name, fact in rows.items()])}
 
+{published_section(origin) if origin else ""}\
 {bullets(notes)}The weights keep the licence under which their authors published them.
 
 ## Limits
@@ -64,6 +68,28 @@ The model reads words, not sub-words. Split text as the training text was split 
 for the published English models), and do not lowercase it. {about_output(model)}
 """,
     )
+
+
+def published_section(origin: Origin) -> str:
+    """What the registry says of a model, and where its files were found."""
+    model = origin.model
+    facts = {
+        "published model": f"{code(model.name)}: {plain(model.title)}",
+        "licence": plain(model.licence),
+        "citation": plain(model.citation),
+        "page": plain(model.page),
+        "notes": plain(model.notes),
+    }
+    files = [
+        [code(one.path.name), plain(one.url or "put there by hand"), code(one.sha256)]
+        for one in origin.files
+    ]
+    return f"""\
+{table(["", ""], [[name, fact] for name, fact in facts.items() if fact])}
+
+{table(["downloaded file", "from", "SHA-256"], files)}
+
+"""
 
 
 def about_output(model: ElmoModel) -> str:
