@@ -7,6 +7,7 @@ that folder. A file that the user has put into the folder is used like a downloa
 
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -241,7 +242,7 @@ def only_run(path: Path) -> Iterator[None]:
         waiting = False
         while not lock_file(lock):
             if not waiting:
-                tqdm.write(f"waiting for another run that downloads {path.name}")
+                tqdm.write(f"waiting for another run that downloads {path.name}", file=sys.stderr)
             waiting = True
             time.sleep(LOOK)
         yield

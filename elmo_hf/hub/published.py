@@ -42,7 +42,7 @@ def folder_name(model: PublishedModel) -> str:
 
 
 def make_folder(model: PublishedModel, folder: Path, allow_http: bool, offline: bool) -> None:
-    # only here, for what nobody needs who has his model
+    # only here: a model that is in the cache needs no converter
     from elmo_hf.conversion.convert_allennlp_to_hf import write_converted
 
     origin = download_model(model, None, allow_http, offline)

@@ -164,7 +164,8 @@ def find_published(source: str | None) -> PublishedModel | None:
     model = registry.get(source)
     if model is None:
         raise FileNotFoundError(
-            f"There is no folder, archive or published model {source!r}{registry.advice(source)}."
+            f"There is no folder, archive or Hub repository {source!r}, and no published model of "
+            f"this name{registry.advice(source)}."
         )
     return model
 

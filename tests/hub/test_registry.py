@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import re
+import runpy
 import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,6 +22,7 @@ from elmo_hf.hub.registry import (
 )
 from elmo_hf.text_splitting import find_splitter
 
+ROOT = Path(__file__).resolve().parents[2]
 DIGITS = {"sha256": 64, "sha1": 40, "md5": 32}
 
 
@@ -132,3 +135,9 @@ def test_a_wrong_table_of_ones_own_is_refused(wrong, message, tmp_path, monkeypa
 def test_a_model_is_plain_data(registry):
     assert json.loads(json.dumps(dataclasses.asdict(registry.find("german"))))["joined"] is None
     assert registry.find("german-checkpoint").joined.name == "bilm-output-result.tgz"
+
+
+def test_the_page_of_models_is_up_to_date():
+    """Repair it with `python docs/which_model.py`."""
+    script = runpy.run_path(str(ROOT / "docs" / "which_model.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == script["page"]()
