@@ -21,6 +21,7 @@ from tqdm.auto import tqdm
 from elmo_hf.hub.registry import PublishedFile, PublishedModel
 from elmo_hf.hub.transfer import HEAD, Partial, PlaceError, Wanted, fetch, make_client, refuse_pages
 from elmo_hf.system.cache import cache_folder, cache_home
+from elmo_hf.system.checksums import hash_file
 from elmo_hf.system.processes import lock_file
 from elmo_hf.system.untrusted import LARGEST_JSON, read_json, refuse_unreadable
 from elmo_hf.system.writing import new_file, write_text
@@ -205,14 +206,9 @@ def check(file: PublishedFile, path: Path) -> str:
     if file.size not in (None, size):
         raise PlaceError(f"its file has {size:,} bytes instead of {file.size:,}")
     for kind, expected in file.hashes:
-        if (found := hash_of(path, kind)) != expected:
+        if (found := hash_file(path, kind)) != expected:
             raise Changed(f"its file has the {kind} {found} instead of {expected}")
-    return hash_of(path, "sha256")
-
-
-def hash_of(path: Path, kind: str) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, kind).hexdigest()
+    return hash_file(path)
 
 
 def state_of(path: Path, kind: str = "") -> Path:

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoTokenizer
-from elmo_hf.conversion import convert_allennlp_to_hf, tensor_ops
-from elmo_hf.conversion.convert_allennlp_to_hf import convert, load_converted
+from elmo_hf.conversion import building, convert_allennlp_to_hf, tensor_ops
+from elmo_hf.conversion.building import load_converted
+from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.formats.bilm_hdf5 import Source, open_files
 from elmo_hf.conversion.key_map import RULES, _match, rule_for_key, rule_for_name
@@ -434,7 +435,7 @@ def test_zip_that_points_outside_is_refused(tmp_path):
 def test_a_wrong_model_is_never_written(tmp_path, monkeypatch):
     """A mistake in the table: nothing must be saved."""
     options, weights = write_model(tmp_path, tiny_config())
-    monkeypatch.setattr(convert_allennlp_to_hf, "largest_error", lambda *_: float("inf"))
+    monkeypatch.setattr(building, "largest_error", lambda *_: float("inf"))
     with pytest.raises(ValueError, match="differs from the reference by inf"):
         convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["options.json", "weights.hdf5"]

@@ -17,7 +17,7 @@ from helpers.tiny import random_arrays, tiny_config
 from safetensors.numpy import load_file
 
 from elmo_hf.conversion.alignment import read_alignment
-from elmo_hf.conversion.convert_allennlp_to_hf import load_converted
+from elmo_hf.conversion.building import load_converted
 from elmo_hf.conversion.heads import add_head
 from elmo_hf.conversion.source import open_source
 
