@@ -42,6 +42,13 @@ LaterSplit = Annotated[
     ),
 ]
 
+OptionsFile = Annotated[
+    Path | None, typer.Option("--options-file", help="The model's options.json.")
+]
+WeightFile = Annotated[
+    Path | None,
+    typer.Option("--weight-file", help="The model's hdf5 weights, or a checkpoint's *.index."),
+]
 SoftmaxFile = Annotated[
     Path | None,
     typer.Option("--softmax-weight-file", help="The softmax, if it is in a separate file."),
@@ -67,13 +74,8 @@ def convert(
             "repository with the files of a model."
         ),
     ] = None,
-    options_file: Annotated[
-        Path | None, typer.Option("--options-file", help="The model's options.json.")
-    ] = None,
-    weight_file: Annotated[
-        Path | None,
-        typer.Option("--weight-file", help="The model's hdf5 weights, or a checkpoint's *.index."),
-    ] = None,
+    options_file: OptionsFile = None,
+    weight_file: WeightFile = None,
     softmax_weight_file: SoftmaxFile = None,
     vocab_file: VocabularyFile = None,
     alignment: Alignment = None,
