@@ -16,6 +16,7 @@ from elmo_hf.conversion.key_map import BILM, SOFTMAX, datasets_of, rule_for_key,
 from elmo_hf.conversion.options_map import NUM_CHARACTERS, check_options, config_from_options
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
 from elmo_hf.conversion.weights_file import read_array
+from elmo_hf.dictionaries import Dictionaries
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
 from elmo_hf.system.checksums import hash_file
 from elmo_hf.word_vocabulary import WordVocabulary
@@ -24,15 +25,16 @@ from elmo_hf.word_vocabulary import WordVocabulary
 def load_converted(weights: Weights) -> tuple[ElmoModel, float]:
     """The biLM of some weights, and its largest relative error against the reference."""
     options, arrays = weights.options, weights.arrays
-    mixes = max(1, len(weights.mixes))
-    config = make_config(options, arrays, **weights.settings, num_output_representations=mixes)
+    mixes = {"num_output_representations": max(1, len(weights.mixes))}
+    config = make_config(options, arrays, weights.dictionaries, **mixes, **weights.settings)
     with torch.device("meta"):
         bilm = ElmoModel(config, add_scalar_mix=False)
     check_datasets(BILM, bilm, arrays)
     config.provenance = provenance(weights)
     # before the weights are loaded, so that the two never take memory at the same time
-    expected = reference_layers(options, arrays)
+    expected = reference_layers(options, arrays, weights.dictionaries)
     model = load_model(config, arrays, weights.mixes)
+    model.dictionaries = weights.dictionaries
     error = largest_error(model, expected)
     if not error <= TOLERANCE:
         raise ValueError(
@@ -42,12 +44,21 @@ def load_converted(weights: Weights) -> tuple[ElmoModel, float]:
     return model, error
 
 
-def make_config(options: dict, datasets: Mapping[str, Any], **more: Any) -> ElmoConfig:
+def make_config(
+    options: dict,
+    datasets: Mapping[str, Any],
+    dictionaries: Dictionaries | None = None,
+    **more: Any,
+) -> ElmoConfig:
     """The configuration the options ask for, if the weights agree; `more` are other fields."""
     keywords = config_from_options(options)
     check_options(keywords, {key: dataset.shape for key, dataset in datasets.items()})
     keywords["use_char_projection"] = "CNN_proj/W_proj" in datasets
     keywords["use_cell_projection"] = any(key.endswith("/W_P_0") for key in datasets)
+    if dictionaries is not None:
+        keywords |= dictionaries.config_fields()
+        if dictionaries.words is not None:
+            keywords["word_embedding_size"] = datasets["embedding"].shape[-1]
     try:
         return ElmoConfig(**keywords, **more)
     except StrictDataclassError as error:
@@ -59,7 +70,7 @@ def check_datasets(part: str, module: nn.Module, datasets: Mapping[str, Any]) ->
     """Refuse datasets that are unknown, missing or of a wrong shape for a module, by name."""
     expected = {}
     for name, parameter in module.state_dict().items():
-        rule = rule_for_name(part + name)
+        rule = rule_for_name(part + name, datasets)
         # both halves of a kernel have the same shape
         halves = [np.broadcast_to(np.float32(0), tuple(parameter.shape))] * len(rule.names)
         expected[rule.key] = rule.operation.to_array(*halves).shape
@@ -114,7 +125,9 @@ def whole_model(bilm: ElmoModel, weights: Weights) -> ElmoPreTrainedModel:
 
 def add_softmax(model: ElmoModel, weights: Weights) -> ElmoForPreTraining | None:
     """The biLM with its softmax; None without one."""
-    vocabulary = None if weights.vocab_file is None else WordVocabulary.load(weights.vocab_file)
+    vocabulary = weights.vocabulary
+    if vocabulary is None and weights.vocab_file is not None:
+        vocabulary = WordVocabulary.load(weights.vocab_file)
     softmax = weights.softmax
     if not softmax:
         return None
@@ -137,6 +150,7 @@ def add_softmax(model: ElmoModel, weights: Weights) -> ElmoForPreTraining | None
     shared = {name: bilm[name] for name in language_model.elmo.state_dict()}
     language_model.elmo.load_state_dict(shared, strict=True, assign=True)
     language_model.vocabulary = vocabulary
+    language_model.elmo.dictionaries = weights.dictionaries
     return language_model.eval()
 
 

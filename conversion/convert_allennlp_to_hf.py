@@ -166,7 +166,7 @@ def align(bilm: ElmoModel, file: Path, layer: int, weights: Weights) -> ElmoMode
 
 def save_converted(folder: Path, model: ElmoPreTrainedModel, split: str, card: str) -> None:
     model.save_pretrained(folder)
-    make_tokenizer(model.config, split).save_pretrained(folder)
+    make_tokenizer(model, split).save_pretrained(folder)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 

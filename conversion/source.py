@@ -14,8 +14,6 @@ from elmo_hf.system.untrusted import is_archive, refuse_pointer, refuse_unreadab
 CHECKPOINT = ".index"
 # files that reveal a format that cannot be read, and its name
 OTHER_FORMATS = {
-    "token_embedder.pkl": "ELMoForManyLangs",
-    "encoder.pkl": "ELMoForManyLangs",
     "model.safetensors": "Hugging Face",
 }
 

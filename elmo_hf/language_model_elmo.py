@@ -9,23 +9,19 @@ import torch
 from torch import nn
 from transformers.utils import can_return_tuple
 
-from .bilm_elmo import ElmoModel, ElmoPreTrainedModel, refuse_unknown, word_mask
+from .bilm_elmo import (
+    HUB_ARGUMENTS,
+    ElmoModel,
+    ElmoPreTrainedModel,
+    refuse_unknown,
+    word_mask,
+)
 from .configuration_elmo import ElmoConfig
 from .outputs_elmo import ElmoForPreTrainingOutput, ElmoState
 from .packing import ElmoPacking
 from .private_interfaces import find_file
 from .softmax_elmo import ElmoSoftmax
 from .word_vocabulary import FILE_NAME, WordVocabulary
-
-# arguments of `from_pretrained` that say where the vocabulary beside the weights is
-HUB_ARGUMENTS = (
-    "cache_dir",
-    "force_download",
-    "local_files_only",
-    "revision",
-    "subfolder",
-    "token",
-)
 
 
 class ElmoForPreTraining(ElmoPreTrainedModel):

@@ -30,6 +30,7 @@ PUBLISHED_FILES = (
     "configuration_elmo.py",
     "crf_constraints.py",
     "crf_elmo.py",
+    "dictionaries.py",
     "english_splitting.py",
     "extras.py",
     "initial_weights.py",

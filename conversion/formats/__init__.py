@@ -3,6 +3,7 @@
 from elmo_hf.conversion.formats import (
     allennlp_archive,
     bilm_hdf5,
+    many_langs,
     tensorflow_checkpoint,
     tensorflow_hub,
 )
@@ -10,6 +11,7 @@ from elmo_hf.conversion.formats._format import Mix, TaggerHead, WeightFormat, We
 
 # the first that recognises the files of a model opens them
 FORMATS: tuple[WeightFormat, ...] = (
+    many_langs.FORMAT,
     tensorflow_hub.FORMAT,
     tensorflow_checkpoint.FORMAT,
     bilm_hdf5.FORMAT,

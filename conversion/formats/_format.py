@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from elmo_hf.dictionaries import Dictionaries
+from elmo_hf.word_vocabulary import WordVocabulary
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -42,8 +45,9 @@ class Weights(NamedTuple):
     files: Mapping[str, Path]
     # `softmax/W` and `softmax/b`, if they are there
     softmax: Mapping[str, Any] = NOTHING
-    # the words of the softmax
+    # the words of the softmax, as a file or, where they are known already, as they are
     vocab_file: Path | None = None
+    vocabulary: WordVocabulary | None = None
     mixes: tuple[Mix, ...] = ()
     # whole sentences for the model card: what was assumed, or left out
     notes: tuple[str, ...] = ()
@@ -53,6 +57,8 @@ class Weights(NamedTuple):
     # Adagrad's sums of squared gradients, under the names of the arrays, and the steps they are of
     accumulators: Mapping[str, Any] = NOTHING
     steps: int | None = None
+    # of a model that knows words or characters by them
+    dictionaries: Dictionaries | None = None
 
 
 class WeightFormat(NamedTuple):

@@ -12,10 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from elmo_hf.conversion.allennlp_names import (
+    Tensors,
+    TokenEncoderNames,
+    lstm_arrays,
+    token_encoder_arrays,
+)
 from elmo_hf.conversion.formats._format import Mix, WeightFormat, Weights
 from elmo_hf.conversion.formats.allennlp_taggers import LABEL_FILES, tagger_head
 from elmo_hf.conversion.options_map import ASSUMPTION, NUM_CHARACTERS, assumed_options
-from elmo_hf.conversion.tensor_ops import FORGET_BIAS, convolution_to_tensorflow
 from elmo_hf.conversion.torch_file import read_state_dict
 from elmo_hf.system.untrusted import read_json
 
@@ -27,6 +32,7 @@ OPTIONS = "*.options_file"
 # what ELMo's names in any model end with
 CHARACTERS = "_elmo_lstm._token_embedder._char_embedding_weights"
 ENCODER, LSTM = "_elmo_lstm._token_embedder.", "_elmo_lstm._elmo_lstm."
+NAMES = TokenEncoderNames("char_conv_{}", "_highways._layers.{}", "_projection")
 CACHED = "_elmo_lstm._word_embedding.weight"
 MIX = re.compile(r"scalar_mix_(\d+)\.(gamma|scalar_parameters\.(\d+))")
 
@@ -43,7 +49,7 @@ def open_folder(folder: Path, named: Mapping[str, Path | None]) -> Iterator[Weig
     prefix = find_elmo(weight_file, tensors)
     own = {n.removeprefix(prefix): part for n, part in tensors.items() if n.startswith(prefix)}
     others = {name: part for name, part in tensors.items() if not name.startswith(prefix)}
-    arrays, mixes = bilm_arrays(own), task_mixes(own)
+    arrays, mixes = bilm_arrays(own, weight_file), task_mixes(own)
     options_file = named.get("options_file") or next(iter(sorted(folder.rglob(OPTIONS))), None)
     if options_file is None:
         options = assumed_options({key: array.shape for key, array in arrays.items()})
@@ -93,73 +99,21 @@ def find_elmo(file: Path, tensors: Mapping[str, Any]) -> str:
     return prefixes[0]
 
 
-def bilm_arrays(own: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def bilm_arrays(own: Mapping[str, np.ndarray], file: Path) -> dict[str, np.ndarray]:
     """ELMo's tensors in the layout of bilm-tf's hdf5 files."""
-    arrays: dict[str, np.ndarray] = {}
+    parts: dict[str, dict[str, np.ndarray]] = {CHARACTERS: {}, ENCODER: {}, LSTM: {}, "": {}}
     for name, tensor in own.items():
-        if MIX.fullmatch(name) or name == CACHED:
-            continue
-        try:
-            arrays |= bilm_array(name, tensor, own)
-        except (ValueError, IndexError, KeyError):
-            raise ValueError(
-                f"The archive holds a tensor {name!r:.100} of shape {tensor.shape}, which is not "
-                "part of an ELMo."
-            ) from None
+        if not MIX.fullmatch(name) and name != CACHED:
+            part = next(part for part in parts if name.startswith(part))
+            parts[part][name.removeprefix(part)] = tensor
+    table, encoder, lstm, others = (Tensors(part, file.name) for part in parts.values())
+    characters = table.take("", 2)
+    # its first row is that of padding
+    arrays = {"char_embed": characters[1:] if len(characters) == NUM_CHARACTERS else characters}
+    arrays |= token_encoder_arrays(encoder, NAMES) | lstm_arrays(lstm)
+    for part in (table, encoder, lstm, others):
+        part.refuse_others()
     return arrays
-
-
-def bilm_array(
-    name: str, tensor: np.ndarray, own: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """The arrays that a tensor becomes, by name; none for one that joins another."""
-    if name.startswith(LSTM):
-        return lstm_array(name.removeprefix(LSTM), tensor, own)
-    part, _, kind = name.removeprefix(ENCODER).rpartition(".")
-    if name == CHARACTERS:
-        # its first row is that of padding
-        return {"char_embed": tensor[1:] if len(tensor) == NUM_CHARACTERS else tensor}
-    letter, is_weight = {"weight": ("W", True), "bias": ("b", False)}[kind]
-    if part == "_projection":
-        return {f"CNN_proj/{letter}_proj": tensor.T}
-    if match := re.fullmatch(r"char_conv_(\d+)", part):
-        kernel = convolution_to_tensorflow(tensor) if is_weight else tensor
-        return {f"CNN/{letter}_cnn_{int(match[1])}": kernel}
-    if match := re.fullmatch(r"_highways\._layers\.(\d+)", part):
-        # AllenNLP's gate is that of the input, TensorFlow's that of what is transformed
-        transform, carry = np.split(tensor, 2)
-        place = f"CNN_high_{int(match[1])}"
-        return {f"{place}/{letter}_transform": transform.T, f"{place}/{letter}_carry": -carry.T}
-    raise KeyError(name)
-
-
-def lstm_array(
-    name: str, tensor: np.ndarray, own: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    cell, _, part = name.partition(".")
-    match = re.fullmatch(r"(forward|backward)_layer_(\d+)", cell)
-    if match is None:
-        raise KeyError(name)
-    direction = int(match[1] == "backward")
-    place = f"RNN_{direction}/RNN/MultiRNNCell/Cell{int(match[2])}/LSTMCell"
-    if part == "input_linearity.weight":
-        kernels = (tensor, own[f"{LSTM}{cell}.state_linearity.weight"])
-        return {f"{place}/W_0": np.concatenate([tensorflow_gates(one).T for one in kernels])}
-    if part == "state_linearity.bias":
-        bias = tensorflow_gates(tensor).copy()
-        # TensorFlow adds it at run time
-        bias[len(bias) // 2 : 3 * len(bias) // 4] -= FORGET_BIAS
-        return {f"{place}/B": bias}
-    if part == "state_projection.weight":
-        return {f"{place}/W_P_0": tensor.T}
-    # it is joined to the input's
-    return {"state_linearity.weight": {}}[part]
-
-
-def tensorflow_gates(stacked: np.ndarray) -> np.ndarray:
-    """AllenNLP stacks input, forget, candidate, output; TensorFlow the candidate second."""
-    input_gate, forget, candidate, output = np.split(stacked, 4)
-    return np.concatenate([input_gate, candidate, forget, output])
 
 
 def task_mixes(own: Mapping[str, np.ndarray]) -> tuple[Mix, ...]:

@@ -161,7 +161,7 @@ class Pretraining:
         self.settings, self.accelerator, self.model = settings, accelerator, model
         self.streams, self.corpus, self.validation = streams, streams[0].corpus, validation
         split = settings.split if settings.is_raw else None
-        self.tokenizer = make_tokenizer(model.config, split, settings.model_name_or_path)
+        self.tokenizer = make_tokenizer(model, split, settings.model_name_or_path)
         optimizer = make_optimizer(settings, model, accelerator.device)
         self.is_main = accelerator.is_main_process
         self.accumulators = self.continue_optimizer(optimizer)

@@ -285,7 +285,7 @@ def test_hub_repository_is_downloaded_and_converted(tmp_path, monkeypatch):
         (["options.json"], r"holds no \*.hdf5 weights"),
         (["weights.hdf5"], "holds no options.json"),
         (["options.json", "a.hdf5", "b.hdf5"], r"\(a.hdf5, b.hdf5\); .* --weight-file"),
-        (["encoder.pkl", "token_embedder.pkl", "char.dic"], "ELMoForManyLangs"),
+        (["encoder.pkl", "char.dic"], "ELMoForManyLangs model lacks 'token_embedder.pkl'"),
         (["saved_model.pb"], "TF-Hub"),
         (["tfhub_module.pb"], "TF-Hub"),
         (["options.json", "model.ckpt-12.index"], "TensorFlow checkpoint that can be read"),
@@ -329,7 +329,7 @@ def change_options(change):
         (lambda o: o["char_cnn"].update(activation="gelu"), "gelu"),
         (lambda o: o["char_cnn"].pop("filters"), "lack char_cnn.filters"),
         (lambda o: o["lstm"].clear(), "lack lstm.dim, lstm.projection_dim"),
-        (lambda o: o.pop("char_cnn"), "word-level"),
+        (lambda o: o.pop("char_cnn"), "the options describe one of words"),
         (lambda o: o.update(bidirectional=False), "both directions"),
         (lambda o: o["char_cnn"].update(filters=[1, 2]), r"`char_cnn.filters` \[1, 2\] where"),
         (lambda o: o["char_cnn"].update(filters="ab"), "`char_cnn.filters` 'ab' where"),
@@ -396,11 +396,13 @@ def test_datasets_that_cannot_be_right_are_named(tmp_path, key, array, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_word_level_file_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("key", "message"), [("embedding", "token cache"), ("softmax/W", "--softmax-weight-file")]
+)
+def test_side_files_are_named(tmp_path, key, message):
     options, weights = write_model(tmp_path, tiny_config())
-    with h5py.File(weights, "w") as file:
-        file["embedding"] = np.zeros((10, 8), np.float32)
-    with pytest.raises(ValueError, match="word-level"):
+    write_weights(weights, [(key, np.zeros((10, 8), np.float32))])
+    with pytest.raises(ValueError, match=message):
         convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
 
 
@@ -683,8 +685,8 @@ def test_pointers_of_git_lfs_are_named(tmp_path, kind):
 
 def test_other_formats_are_named_in_a_zip_as_well(tmp_path):
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
-        archive.writestr("some/encoder.pkl", "")
-    with pytest.raises(ValueError, match="ELMoForManyLangs"):
+        archive.writestr("some/saved_model.pb", "")
+    with pytest.raises(ValueError, match="TF-Hub"):
         convert(str(tmp_path / "other.zip"), output_dir=tmp_path / "out")
 
 
