@@ -16,22 +16,26 @@ from elmo_hf import ElmoForPreTraining
 from elmo_hf.conversion.formats import Weights
 from elmo_hf.conversion.key_map import rule_for_key
 from elmo_hf.conversion.options_map import NUM_CHARACTERS
-from elmo_hf.conversion.tensor_ops import LSTM_BIAS, PADDING_ROW, Operation, reorder_gates
+from elmo_hf.conversion.tensor_ops import LSTM_BIAS, PADDING_ROW, ZERO_ROW, Operation, reorder_gates
 from elmo_hf.conversion.weights_file import read_array
 from elmo_hf.pretraining.accumulators import INITIAL, NAME, save_accumulators
 
 
 def add_initial_row(rows: np.ndarray) -> np.ndarray:
     """bilm-tf has no row for "no word", so nothing was ever added to its accumulators."""
-    if len(rows) == NUM_CHARACTERS:
-        return rows
     return np.concatenate([np.full_like(rows[:1], INITIAL), rows])
+
+
+def add_missing_row(rows: np.ndarray) -> np.ndarray:
+    """The same, unless the file has the row."""
+    return rows if len(rows) == NUM_CHARACTERS else add_initial_row(rows)
 
 
 # where weights are changed and not only moved
 MOVED_ONLY: dict[Operation, Callable[[np.ndarray], np.ndarray]] = {
     LSTM_BIAS: reorder_gates,
-    PADDING_ROW: add_initial_row,
+    PADDING_ROW: add_missing_row,
+    ZERO_ROW: add_initial_row,
 }
 
 

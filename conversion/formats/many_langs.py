@@ -90,10 +90,11 @@ def read_dictionaries(folder: Path, tokens: Mapping[str, np.ndarray]) -> Diction
         if table not in tokens:
             continue
         dictionary = found[table] = Dictionary.load(find(folder, name))
-        if tokens[table].shape[:1] != (len(dictionary),):
+        rows = tokens[table].shape[0] if tokens[table].ndim else 0
+        if len(dictionary) != rows:
             raise ValueError(
-                f"{name!r} has {len(dictionary):,} entries but the weights have "
-                f"{tokens[table].shape[0]:,}: they are of different models; get both again."
+                f"{name!r} has {len(dictionary):,} entries but the weights have {rows:,}: they are "
+                "of different models; get both again."
             )
     if not any(found.values()):
         raise ValueError(f"{TOKENS!r} holds neither a table of characters nor one of words.")

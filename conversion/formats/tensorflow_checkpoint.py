@@ -14,6 +14,7 @@ import numpy as np
 
 from elmo_hf.conversion.formats import bilm_hdf5
 from elmo_hf.conversion.formats._format import WeightFormat, Weights
+from elmo_hf.conversion.formats.word_level import read_dictionaries
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, datasets_of
 from elmo_hf.conversion.tensor_bundle import BundleTensor, open_bundle
 from elmo_hf.conversion.weights_file import open_weights
@@ -29,6 +30,10 @@ STEPS, PERPLEXITY = "global_step", "train_perplexity"
 # with one layer, TensorFlow leaves a part of the name out
 CELL = re.compile(
     r"(RNN_[01])/rnn/(?:multi_rnn_cell/cell_(\d+)/)?lstm_cell/(kernel|bias|projection/kernel)"
+)
+SHARED = (
+    "In the checkpoint, the softmax and the words share one table; here each has its own, so the "
+    "accumulators of the optimizer were left out."
 )
 CELL_PARTS = {"kernel": "W_0", "bias": "B", "projection/kernel": "W_P_0"}
 
@@ -107,14 +112,22 @@ def open_files(source: bilm_hdf5.Source, files: Sequence[Path]) -> Iterator[Weig
         kept = accumulators if name.endswith(ACCUMULATOR) else arrays
         add_dataset(kept, dataset_name(name.removesuffix(ACCUMULATOR)), tensor)
     refuse_other_models(repr(str(source.weight_file)), arrays)
+    softmax: Mapping[str, Any] = datasets_of(SOFTMAX, arrays)
+    notes: tuple[str, ...] = ()
+    if [*softmax] == ["softmax/b"] and "embedding" in arrays:
+        # bilm-tf's `share_embedding_softmax`
+        softmax = {**softmax, "softmax/W": arrays["embedding"]}
+        accumulators, notes = {}, (SHARED,)
     yield Weights(
         options,
         datasets_of(BILM, arrays),
         {"options_file": source.options_file, **bundle_files(source.weight_file, bundle)},
-        datasets_of(SOFTMAX, arrays),
+        softmax,
         source.vocab_file,
+        notes=notes,
         accumulators=datasets_of("", accumulators),
         steps=read_steps(bundle),
+        dictionaries=read_dictionaries(options, arrays, source.vocab_file),
     )
 
 
@@ -148,11 +161,6 @@ def dataset_name(variable: str) -> str:
 
 
 def refuse_other_models(what: str, arrays: Mapping[str, Any]) -> None:
-    if "char_embed" not in arrays and "embedding" in arrays:
-        raise ValueError(
-            f"{what} holds word vectors (`lm/embedding`) instead of characters: this is a "
-            "word-level bilm model, which is not supported."
-        )
     if any(name.startswith("rnn/") for name in arrays):
         raise ValueError(f"{what} holds one direction only; ELMo needs both.")
     if not arrays:

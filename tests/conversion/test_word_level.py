@@ -1,9 +1,13 @@
 import json
+import shutil
 
 import h5py
 import numpy as np
 import pytest
+import torch
+from helpers.tensor_bundle import checkpoint_variables, write_bundle
 from helpers.tiny import random_arrays, tiny_config
+from safetensors.torch import load_file
 
 from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion import reference_elmo
@@ -82,3 +86,34 @@ def test_what_does_not_fit_is_one_sentence(tmp_path, words, options, message):
     with pytest.raises(ValueError, match=message):
         convert(str(tmp_path / "source"), output_dir=tmp_path / "elmo")
     assert not (tmp_path / "elmo").exists()
+
+
+def softmax_of(table):
+    return {"softmax/W": table, "softmax/b": np.linspace(-1, 1, len(WORDS), dtype=np.float32)}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_checkpoint_is_its_hdf5_file(tmp_path, shared):
+    """With `share_embedding_softmax`, a checkpoint has the table of words once."""
+    arrays = write_word_level(tmp_path / "hdf5")
+    softmax = softmax_of(arrays["embedding"] if shared else arrays["embedding"][::-1])
+    write_weights(tmp_path / "hdf5" / "softmax.hdf5", softmax.items())
+    (tmp_path / "checkpoint").mkdir()
+    if shared:
+        del softmax["softmax/W"]
+    write_bundle(tmp_path / "checkpoint", "model.ckpt-7", checkpoint_variables(arrays | softmax))
+    for name in ("options.json", "vocab.txt"):
+        shutil.copy(tmp_path / "hdf5" / name, tmp_path / "checkpoint" / name)
+    for kind in ("hdf5", "checkpoint"):
+        convert(str(tmp_path / kind), output_dir=tmp_path / f"out-{kind}")
+    one, other = (
+        load_file(tmp_path / f"out-{kind}" / "model.safetensors") for kind in ("hdf5", "checkpoint")
+    )
+    assert one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+    sums = tmp_path / "out-checkpoint" / "optimizer.safetensors"
+    assert sums.exists() is not shared
+    if not shared:
+        kept = load_file(sums)["elmo.token_encoder.word_embeddings.weight"].numpy()
+        # the row of "no word" is ours
+        np.testing.assert_array_equal(kept[1:], 1 + arrays["embedding"] ** 2)
+        assert (kept[0] == 1).all()
