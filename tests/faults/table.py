@@ -1,7 +1,9 @@
 """The tables of the campaign. A new capability adds its row here."""
 
+from faults.downloads import ConvertByName, Download
 from faults.inputs_archives import Alignment, AllennlpArchive, Tar
 from faults.inputs_folders import Folder, LanguageModelFolder, TaggerFolder
+from faults.inputs_many_langs import ManyLangs, WordLevel
 from faults.inputs_resumed import (
     CHECKPOINTS,
     Chunks,
@@ -27,6 +29,8 @@ KINDS: list[Kind] = [
     Alignment(),
     Checkpoint(),
     Module(),
+    ManyLangs(),
+    WordLevel(),
     Vocabulary(),
     GzippedVocabulary(),
     Text(),
@@ -51,4 +55,4 @@ KINDS: list[Kind] = [
     *CHECKPOINTS,
 ]
 # commands that are killed, run out of disk, and meet each other
-COMMANDS: list[Command] = PROGRAMS
+COMMANDS: list[Command] = [*PROGRAMS, Download(), ConvertByName()]

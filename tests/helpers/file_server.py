@@ -56,13 +56,15 @@ class FileServer:
         self._thread.join()
         self._server.server_close()
 
-    def table(self, path: Path, **hashed: bool) -> Path:
-        """A registry with the model `tiny`, whose files are those of this server."""
+    def table(self, path: Path, hashed: bool = True, prefix: str = "") -> Path:
+        """A registry with the model `tiny`: the files of this server below a prefix."""
         text = TABLE
         for name, content in self.files.items():
+            if not name.startswith(prefix):
+                continue
             role = "options" if name.endswith(".json") else "weights"
             text += f'[[models.files]]\nrole = "{role}"\nurls = ["{self.url}/{name}"]\n'
-            if hashed.get("hashed", True):
+            if hashed:
                 text += f'sha256 = "{hashlib.sha256(content).hexdigest()}"\n'
         path.write_text(text)
         return path

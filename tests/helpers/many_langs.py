@@ -13,9 +13,11 @@ FILTERS = [[1, 3], [2, 4], [3, 5]]
 CELL, WIDTH, CHAR_DIM, WORD_DIM = 7, 6, 4, 5
 
 
-def random_tensors(char_dim: int = CHAR_DIM, word_dim: int = WORD_DIM) -> dict[str, OrderedDict]:
+def random_tensors(
+    char_dim: int = CHAR_DIM, word_dim: int = WORD_DIM, seed: int = 0
+) -> dict[str, OrderedDict]:
     """The tensors of each file, without the suffix of its name."""
-    draw = torch.Generator().manual_seed(0)
+    draw = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=draw) * 0.5
