@@ -35,21 +35,11 @@ from .layers_elmo import (
 )
 from .outputs_elmo import ElmoModelOutput, ElmoState
 from .packing import ElmoPacking, distinct_rows
-from .private_interfaces import find_file, is_loaded
+from .private_interfaces import is_loaded
 from .remote_code import PushesCode
 from .softmax_elmo import ElmoSoftmax
 
 logger = logging.get_logger(__name__)
-
-# arguments of `from_pretrained` that say where the files beside the weights are
-HUB_ARGUMENTS = (
-    "cache_dir",
-    "force_download",
-    "local_files_only",
-    "revision",
-    "subfolder",
-    "token",
-)
 
 
 def one_input(input_ids: torch.Tensor | None, inputs_embeds: torch.Tensor | None) -> torch.Tensor:
@@ -205,27 +195,10 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
         # with `output_loading_info` there is more than the model
         model = loaded[0] if isinstance(loaded, tuple) else loaded
         if model.config.char_ids != "bytes" and pretrained_model_name_or_path is not None:
-            hub = {name: kwargs[name] for name in HUB_ARGUMENTS if name in kwargs}
-            model.base_model.dictionaries = find_dictionaries(
-                pretrained_model_name_or_path, model.config, hub
+            model.base_model.dictionaries = Dictionaries.find(
+                pretrained_model_name_or_path, model.config, **kwargs
             )
         return loaded
-
-
-def find_dictionaries(place: Any, config: ElmoConfig, hub: dict[str, Any]) -> Dictionaries:
-    """The dictionaries beside a model's weights; those of another model are refused."""
-    found = Dictionaries.load(
-        lambda name: find_file(place, name, **hub),
-        with_characters=config.char_ids == "dictionary",
-        with_words=config.word_vocab_size > 0,
-    )
-    for name, value in found.config_fields().items():
-        if getattr(config, name) != value:
-            raise ValueError(
-                f"The dictionaries of {str(place)!r} do not belong to this model: by them `{name}` "
-                f"is {value}, but config.json says {getattr(config, name)}."
-            )
-    return found
 
 
 class ElmoModel(ElmoPreTrainedModel):

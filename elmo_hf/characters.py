@@ -18,6 +18,8 @@ from typing import Protocol
 NO_WORD = 0
 BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, PADDING = 257, 258, 259, 260, 261
 VOCAB_SIZE = 262
+# in the order of `char_markers`
+BYTE_MARKERS = (BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, PADDING)
 DEFAULT_WIDTH = 50
 
 # UTF-8 never contains the byte 255, so byte + 1 still fits in a byte and `translate` can shift.

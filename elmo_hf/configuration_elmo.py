@@ -16,12 +16,10 @@ from transformers.configuration_utils import PreTrainedConfig
 
 from .characters import (
     BEGIN_SENTENCE,
-    BEGIN_WORD,
+    BYTE_MARKERS,
     DEFAULT_WIDTH,
     END_SENTENCE,
-    END_WORD,
     NO_WORD,
-    PADDING,
     VOCAB_SIZE,
 )
 from .crf_constraints import SCHEMES, find_odd_label
@@ -42,7 +40,7 @@ def _original_filters() -> list[list[int]]:
 
 
 def _byte_markers() -> list[int]:
-    return [BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, PADDING]
+    return [*BYTE_MARKERS]
 
 
 def _is_pair(pair: Any) -> bool:

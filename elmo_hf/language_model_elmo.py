@@ -9,13 +9,7 @@ import torch
 from torch import nn
 from transformers.utils import can_return_tuple
 
-from .bilm_elmo import (
-    HUB_ARGUMENTS,
-    ElmoModel,
-    ElmoPreTrainedModel,
-    refuse_unknown,
-    word_mask,
-)
+from .bilm_elmo import ElmoModel, ElmoPreTrainedModel, refuse_unknown, word_mask
 from .configuration_elmo import ElmoConfig
 from .outputs_elmo import ElmoForPreTrainingOutput, ElmoState
 from .packing import ElmoPacking
@@ -157,8 +151,7 @@ class ElmoForPreTraining(ElmoPreTrainedModel):
         loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
         # with `output_loading_info` there is more than the model
         model = loaded[0] if isinstance(loaded, tuple) else loaded
-        hub = {name: kwargs[name] for name in HUB_ARGUMENTS if name in kwargs}
-        path = find_file(pretrained_model_name_or_path, FILE_NAME, **hub)
+        path = find_file(pretrained_model_name_or_path, FILE_NAME, **kwargs)
         if path is not None:
             model.vocabulary = WordVocabulary.load(path)
             for name, value in model.vocabulary.config_fields().items():

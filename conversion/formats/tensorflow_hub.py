@@ -50,8 +50,8 @@ def recognises(names: Sequence[str]) -> bool:
 def open_folder(folder: Path, named: Mapping[str, Path | None]) -> Iterator[Weights]:
     indexes = sorted(folder.rglob(MODULE_INDEX))
     if len(indexes) != 1:
-        problem = "several modules" if indexes else f"a {NAME} without variables/{MODULE_INDEX}"
-        raise FileNotFoundError(f"{str(folder)!r} holds {problem}; name the folder of a whole one.")
+        found = f"There are several {NAME}s" if indexes else f"This {NAME} has no {MODULE_INDEX}"
+        raise FileNotFoundError(f"{found}; name the folder of a whole one.")
     bundle = open_bundle(indexes[0], sorted(folder.rglob(DATA)))
     arrays: dict[str, BundleTensor] = {}
     others = {}

@@ -686,7 +686,7 @@ def test_pointers_of_git_lfs_are_named(tmp_path, kind):
 def test_other_formats_are_named_in_a_zip_as_well(tmp_path):
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("some/saved_model.pb", "")
-    with pytest.raises(ValueError, match="TF-Hub"):
+    with pytest.raises(FileNotFoundError, match="This TF-Hub module has no variables.index"):
         convert(str(tmp_path / "other.zip"), output_dir=tmp_path / "out")
 
 

@@ -374,5 +374,5 @@ def test_parts_of_a_module_are_named(tmp_path):
         convert(str(tmp_path), output_dir=tmp_path / "out")
     shutil.rmtree(tmp_path / "variables")
     (tmp_path / "tfhub_module.pb").touch()
-    with pytest.raises(FileNotFoundError, match="without variables/variables.index"):
+    with pytest.raises(FileNotFoundError, match="has no variables.index"):
         convert(str(tmp_path), output_dir=tmp_path / "out")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.tensor_bundle import checkpoint_variables, write_bundle
-from helpers.tiny import random_arrays, tiny_config
+from helpers.word_level import OPTIONS, WORDS, write_word_level
 from safetensors.torch import load_file
 
 from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer
@@ -14,26 +14,6 @@ from elmo_hf.conversion import reference_elmo
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.weights_file import write_weights
-
-WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "\u00a0", "x" * 60, "."]
-OPTIONS = {
-    "lstm": {"dim": 12, "projection_dim": 8, "n_layers": 2, "cell_clip": 3, "proj_clip": 3},
-    "n_tokens_vocab": len(WORDS),
-}
-OPTIONS["lstm"]["use_skip_connections"] = True
-
-
-def write_word_level(folder, words=WORDS, options=OPTIONS):
-    """A word-level model, whose arrays are returned."""
-    folder.mkdir()
-    arrays = {k: v for k, v in random_arrays(tiny_config()).items() if k.startswith("RNN_")}
-    random = np.random.default_rng(1)
-    arrays["embedding"] = random.standard_normal((len(WORDS), 8)).astype(np.float32)
-    write_weights(folder / "model.hdf5", arrays.items())
-    (folder / "options.json").write_text(json.dumps(options))
-    if words is not None:
-        (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
-    return arrays
 
 
 def test_words_are_looked_up_and_the_file_goes_back(tmp_path):

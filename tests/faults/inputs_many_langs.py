@@ -1,6 +1,5 @@
 """Models that know words or characters by dictionaries: ELMoForManyLangs, word-level bilm."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,12 @@ import torch
 from faults import crafted
 from faults.corruptions import missing
 from faults.inputs_archives import pickled
-from faults.inputs_weights import WORDS, Weights, magnitudes, summary
+from faults.inputs_weights import Weights, magnitudes, summary
 from helpers.many_langs import write_many_langs
-from helpers.tiny import random_arrays, tiny_config
+from helpers.word_level import write_word_level
 
 from elmo_hf.conversion.building import load_converted
 from elmo_hf.conversion.source import open_source
-from elmo_hf.conversion.weights_file import write_weights
 
 PICKLES = ("token_embedder.pkl", "encoder.pkl")
 DICTIONARIES = ("char.dic", "word.dic")
@@ -77,17 +75,7 @@ class WordLevel(Weights):
     crafts = (crafted.lines("vocab.txt"), crafted.hdf5)
 
     def make(self, variant: int) -> None:
-        config = tiny_config()
-        arrays = random_arrays(config, variant)
-        arrays = {name: array for name, array in arrays.items() if name.startswith("RNN_")}
-        draw = np.random.default_rng(variant)
-        arrays["embedding"] = draw.standard_normal((len(WORDS), 8), np.float32)
-        write_weights(Path("weights.hdf5"), arrays.items())
-        lstm = {"dim": config.cell_size, "projection_dim": config.projection_size}
-        more = {"n_layers": config.num_hidden_layers, "cell_clip": 3, "proj_clip": 3}
-        options = {"lstm": lstm | more | {"use_skip_connections": config.use_skip_connections}}
-        Path("options.json").write_text(json.dumps(options))
-        Path("vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+        write_word_level(Path(), seed=variant)
 
     def run(self) -> Any:
         with open_source(".") as weights:
