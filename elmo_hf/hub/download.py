@@ -22,6 +22,7 @@ from elmo_hf.hub.registry import PublishedFile, PublishedModel
 from elmo_hf.hub.transfer import HEAD, Partial, PlaceError, Wanted, fetch, make_client, refuse_pages
 from elmo_hf.system.cache import cache_folder, cache_home
 from elmo_hf.system.checksums import hash_file
+from elmo_hf.system.failures import explain_failure
 from elmo_hf.system.processes import lock_file
 from elmo_hf.system.untrusted import LARGEST_JSON, read_json, refuse_unreadable
 from elmo_hf.system.writing import new_file, write_text
@@ -120,6 +121,11 @@ def get_file(
             f"{what} is not in {str(folder)!r}, and downloads are switched off (--offline or "
             f"HF_HUB_OFFLINE); fetch it from {' or '.join(file.urls)} and put it there."
         )
+
+    def explain(reason: str) -> str:
+        kept = "what was downloaded is kept, and the command resumes when it is repeated"
+        return f"{str(path)!r} could not be written: {reason}; {kept}."
+
     state_of(path).parent.mkdir(parents=True, exist_ok=True)
     with only_run(path):
         # another run may have finished it meanwhile
@@ -128,7 +134,8 @@ def get_file(
         failures = []
         for url in file.urls:
             try:
-                return get_from(client, url, file, path, allow_http)
+                with explain_failure(folder, explain):
+                    return get_from(client, url, file, path, allow_http)
             except PlaceError as error:
                 failures.append(f"{url}: {error}")
     raise OSError(
