@@ -15,6 +15,12 @@ CHECKPOINT = ".index"
 # files that reveal a format that cannot be read, and its name
 OTHER_FORMATS = {
     "model.safetensors": "Hugging Face",
+    "*.magnitude": "Magnitude",
+    "*.params": "GluonNLP",
+    # what NLPL has besides ELMo
+    "model.bin": "word2vec or fastText",
+    "model.txt": "word2vec or fastText",
+    "model.model": "word2vec or fastText",
 }
 
 

@@ -18,7 +18,7 @@ FORMATS = (
     "bilm hdf5",
     "ELMoForManyLangs",
     "TensorFlow checkpoint",
-    "TF-Hub",
+    "TF-Hub module",
     "AllenNLP archive",
     "alignment",
 )

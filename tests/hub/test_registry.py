@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from elmo_hf.cli import main
+from elmo_hf.conversion.formats import FORMATS as CONVERTED
 from elmo_hf.hub.registry import (
     FORMATS,
     OWN_TABLE,
@@ -29,6 +30,11 @@ DIGITS = {"sha256": 64, "sha1": 40, "md5": 32}
 @pytest.fixture(scope="module")
 def registry():
     return read_table(TABLE)
+
+
+def test_formats_are_those_of_the_converter():
+    # an alignment belongs to a bilm hdf5 file
+    assert set(FORMATS) == {known.name for known in CONVERTED} | {"alignment"}
 
 
 def test_the_table_is_complete(registry):
