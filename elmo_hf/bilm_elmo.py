@@ -35,7 +35,7 @@ from .layers_elmo import (
 )
 from .outputs_elmo import ElmoModelOutput, ElmoState
 from .packing import ElmoPacking, distinct_rows
-from .private_interfaces import is_loaded
+from .private_interfaces import find_file, is_loaded
 from .remote_code import PushesCode
 from .softmax_elmo import ElmoSoftmax
 
@@ -194,10 +194,15 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
         loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
         # with `output_loading_info` there is more than the model
         model = loaded[0] if isinstance(loaded, tuple) else loaded
-        if model.config.char_ids != "bytes" and pretrained_model_name_or_path is not None:
-            model.base_model.dictionaries = Dictionaries.find(
-                pretrained_model_name_or_path, model.config, **kwargs
+        config, place = model.config, pretrained_model_name_or_path
+        if config.char_ids != "bytes" and place is not None:
+            dictionaries = Dictionaries.load(
+                lambda name: find_file(place, name, **kwargs),
+                with_characters=config.char_ids == "dictionary",
+                with_words=config.word_vocab_size > 0,
             )
+            dictionaries.check_config(config, place)
+            model.base_model.dictionaries = dictionaries
         return loaded
 
 

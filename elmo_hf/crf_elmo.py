@@ -98,6 +98,17 @@ def words_first(
     return order, moved, mask.take_along_dim(order, dim=1)
 
 
+def prefix_sums(
+    logits: torch.Tensor, mask: torch.Tensor, transitions: torch.Tensor, starts: torch.Tensor
+) -> list[torch.Tensor]:
+    """For each word, the logarithm of the sum over all that ends in each of its tags there."""
+    sums = [starts + logits[:, 0]]
+    for word in range(1, logits.shape[1]):
+        reached = (sums[-1].unsqueeze(2) + transitions).logsumexp(dim=1) + logits[:, word]
+        sums.append(torch.where(mask[:, word, None], reached, sums[-1]))
+    return sums
+
+
 def log_partition(
     logits: torch.Tensor,
     mask: torch.Tensor,
@@ -106,11 +117,7 @@ def log_partition(
     ends: torch.Tensor,
 ) -> torch.Tensor:
     """The logarithm of the sum of exp(score) over all tag sequences, (batch,)."""
-    sums = starts + logits[:, 0]
-    for word in range(1, logits.shape[1]):
-        reached = (sums.unsqueeze(2) + transitions).logsumexp(dim=1) + logits[:, word]
-        sums = torch.where(mask[:, word, None], reached, sums)
-    return (sums + ends).logsumexp(dim=1)
+    return (prefix_sums(logits, mask, transitions, starts)[-1] + ends).logsumexp(dim=1)
 
 
 def best_path(
@@ -143,13 +150,9 @@ def marginals(
     ends: torch.Tensor,
 ) -> torch.Tensor:
     """The probability of each tag of each word, (batch, words, tags), forwards and backwards."""
-    words = logits.shape[1]
-    before = [starts + logits[:, 0]]
-    for word in range(1, words):
-        reached = (before[-1].unsqueeze(2) + transitions).logsumexp(dim=1) + logits[:, word]
-        before.append(torch.where(mask[:, word, None], reached, before[-1]))
+    before = prefix_sums(logits, mask, transitions, starts)
     after = [ends.expand_as(before[0])]
-    for word in range(words - 1, 0, -1):
+    for word in range(logits.shape[1] - 1, 0, -1):
         further = (after[-1] + logits[:, word]).unsqueeze(1) + transitions
         after.append(torch.where(mask[:, word, None], further.logsumexp(dim=2), after[-1]))
     return (torch.stack(before, dim=1) + torch.stack(after[::-1], dim=1)).softmax(dim=-1)

@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .private_interfaces import find_file
 from .text_lines import read_lines
 
 CHARACTERS_FILE, WORDS_FILE = "char.dic", "word.dic"
@@ -131,21 +130,14 @@ class Dictionaries:
 
         return cls(read(CHARACTERS_FILE, with_characters), read(WORDS_FILE, with_words))
 
-    @classmethod
-    def find(cls, place: Any, config: Any, **arguments: Any) -> "Dictionaries":
-        """Those beside the weights of a model; those of another model are refused."""
-        found = cls.load(
-            lambda name: find_file(place, name, **arguments),
-            with_characters=config.char_ids == "dictionary",
-            with_words=config.word_vocab_size > 0,
-        )
-        for name, value in found.config_fields().items():
+    def check_config(self, config: Any, place: Any) -> None:
+        """Refuses the dictionaries of another model."""
+        for name, value in self.config_fields().items():
             if getattr(config, name) != value:
                 raise ValueError(
                     f"The dictionaries of {str(place)!r} do not belong to this model: by them "
                     f"`{name}` is {value}, but config.json says {getattr(config, name)}."
                 )
-        return found
 
     def fingerprint(self) -> bytes:
         """A hash of all entries: the same weights under other words are another model."""

@@ -1,15 +1,15 @@
 """A web server on loopback that behaves as badly as real ones do."""
 
-import functools
 import hashlib
 import re
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+
+from helpers.loopback import LoopbackServer
 
 TABLE = """\
 [families.test]
@@ -29,7 +29,7 @@ languages = ["en"]
 """
 
 
-class FileServer:
+class FileServer(LoopbackServer):
     """
     Serves `files` by path while its `with` block runs. A fault is set in `faults` by path: a
     function that is given the handler, and may answer; it is false if it has not.
@@ -43,18 +43,7 @@ class FileServer:
         self.knows_ranges, self.checks_ranges, self.has_tags = True, True, True
         # seconds between two blocks
         self.pause, self.block = 0.0, 1 << 16
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> "FileServer":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(_Handler)
 
     def table(self, path: Path, hashed: bool = True, prefix: str = "") -> Path:
         """A registry with the model `tiny`: the files of this server below a prefix."""
