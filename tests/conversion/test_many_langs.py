@@ -15,6 +15,7 @@ from helpers.many_langs import (
     write_dictionary,
     write_many_langs,
 )
+from helpers.pretraining import start_training
 from transformers import AutoModel, AutoTokenizer
 
 from elmo_hf import (
@@ -175,6 +176,25 @@ def test_the_softmax_comes_along_and_scores(tmp_path):
     same = tokenizer([["the", "xyz"]], is_split_into_words=True, return_tensors="pt")
     assert torch.equal(ids, same["input_ids"])
     assert scorer.score([["the", "xyz"]])[0].perplexity > 1
+
+
+@pytest.mark.parametrize("with_softmax", [True, False])
+def test_pretraining_goes_on(tmp_path, with_softmax):
+    """With the words of its softmax, or with those of the text."""
+    write_many_langs(tmp_path / "source", with_softmax=with_softmax)
+    convert(str(tmp_path / "source"), output_dir=tmp_path / "elmo")
+    (tmp_path / "text.txt").write_text("the bank Ufer unknown .\n" * 20, encoding="utf-8")
+    run = start_training(tmp_path / "run", tmp_path / "elmo", tmp_path / "text.txt")
+    before = {name: part.clone() for name, part in run.model.named_parameters()}
+    run.resume()
+    run.train()
+    changed = [name for name, part in run.model.named_parameters() if part.ne(before[name]).any()]
+    assert any("word_embeddings" in name for name in changed) and len(changed) > 20
+    run.finish()
+    again = ElmoForPreTraining.from_pretrained(tmp_path / "run")
+    assert again.elmo.dictionaries.words.keys == WORDS
+    assert ("Ufer" in again.vocabulary.words) and (len(again.vocabulary) == 10) is with_softmax
+    ElmoTokenizer.from_pretrained(tmp_path / "run")
 
 
 def test_what_it_cannot_be_is_one_sentence(tmp_path, converted):

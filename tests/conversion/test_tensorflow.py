@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
+from helpers.pretraining import start_training
 from helpers.tensor_bundle import (
     checkpoint_variables,
     module_variables,
@@ -22,14 +22,6 @@ from elmo_hf import ElmoForPreTraining, ElmoModel
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.weights_file import write_weights
-from elmo_hf.pretraining import (
-    Pretraining,
-    PretrainingSettings,
-    make_model,
-    make_streams,
-    make_vocabulary,
-    read_splits,
-)
 
 WORDS = ["<S>", "</S>", "<UNK>", "the", "bank", "."]
 
@@ -235,24 +227,6 @@ def test_accumulators_have_the_places_of_their_weights(tmp_path):
         torch.testing.assert_close(sums, expected, rtol=0, atol=1e-6)
     with safe_open(tmp_path / "out-in" / "optimizer.safetensors", "pt") as file:
         assert file.metadata() == {"optimizer": "adagrad", "steps": "7"}
-
-
-def start_training(folder, model, text, **settings):
-    """A run that has not taken a step."""
-    settings = PretrainingSettings(
-        train_file=str(text),
-        model_name_or_path=str(model),
-        per_device_train_batch_size=2,
-        window_size=4,
-        max_train_steps=2,
-        output_dir=folder,
-        **settings,
-    )
-    accelerator = Accelerator(cpu=True)
-    splits = read_splits(settings, quiet=True)
-    language_model = make_model(settings, make_vocabulary(settings, splits.word_counts))
-    streams = make_streams(accelerator, splits.train, 2, 4, settings.seed)
-    return Pretraining(settings, accelerator, language_model, streams)
 
 
 def sums_of(run):
