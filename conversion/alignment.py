@@ -41,6 +41,7 @@ def add_alignment(model: ElmoModel, path: Path, layer: int) -> ElmoModel:
     weights = {name: part for name, part in model.state_dict().items() if "mixes." not in name}
     weights["alignment.weight"] = torch.from_numpy(matrix)
     aligned.load_state_dict(weights, strict=True, assign=True)
+    aligned.dictionaries = model.dictionaries
     return aligned.eval()
 
 

@@ -157,7 +157,7 @@ def write_converted(
 def align(bilm: ElmoModel, file: Path, layer: int, weights: Weights) -> ElmoModel:
     """The biLM with a map for one layer; a task's mixes and head are made for the biLM alone."""
     if weights.head is not None or weights.mixes:
-        raise ValueError("--alignment is for the weights of a biLM, but this is an archive.")
+        raise ValueError("--alignment is for a biLM alone, but these weights have a task's mixes.")
     aligned = add_alignment(bilm, file, layer)
     origin = {"alignment_file": file.name, "alignment_sha256": hash_file(file)}
     aligned.config.provenance = {**(bilm.config.provenance or {}), **origin}

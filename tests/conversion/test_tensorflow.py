@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tarfile
 import zipfile
 
 import numpy as np
@@ -297,7 +298,10 @@ def test_a_module_becomes_a_model_with_its_mix(tmp_path, names, shape):
     scalars = np.array([0.5, -1.0, 0.25], np.float32)
     mix = dict(zip(names, (scalars, np.full(shape, 2.5, np.float32)), strict=True))
     config = write_module(tmp_path / "module", mix | {"global_step": np.zeros(1)})
-    convert(str(tmp_path / "module"), output_dir=tmp_path / "one")
+    # as it is published
+    with tarfile.open(tmp_path / "module.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "module", ".")
+    convert(str(tmp_path / "module.tar.gz"), output_dir=tmp_path / "one")
     options, weights = write_model(tmp_path / "hdf5", config)
     convert(options_file=options, weight_file=weights, output_dir=tmp_path / "other")
     found, expected = tensors(tmp_path / "one"), tensors(tmp_path / "other")

@@ -51,7 +51,8 @@ class FileServer(LoopbackServer):
         for name, content in self.files.items():
             if not name.startswith(prefix):
                 continue
-            role = "options" if name.endswith(".json") else "weights"
+            roles = {".json": "options", ".pth": "alignment"}
+            role = roles.get(Path(name).suffix, "weights")
             text += f'[[models.files]]\nrole = "{role}"\nurls = ["{self.url}/{name}"]\n'
             if hashed:
                 text += f'sha256 = "{hashlib.sha256(content).hexdigest()}"\n'

@@ -11,6 +11,7 @@ import time
 
 import httpx2 as httpx
 import pytest
+import torch
 from helpers.file_server import FileServer
 from helpers.tiny import tiny_config, write_model
 from huggingface_hub import constants
@@ -328,6 +329,16 @@ def test_commands_take_a_published_name(registry, server, tmp_path, monkeypatch,
     (tmp_path / "tiny").mkdir()
     with pytest.raises(FileNotFoundError, match="holds no options.json"):
         convert("tiny", output_dir=tmp_path / "other")
+
+
+def test_a_published_alignment_is_applied(registry, server, tmp_path):
+    torch.save(torch.eye(2 * tiny_config().projection_size), tmp_path / "en.pth")
+    server.files["en.pth"] = (tmp_path / "en.pth").read_bytes()
+    server.table(tmp_path / "table.toml")
+    read_table.cache_clear()
+    model = load_published("tiny")
+    assert model.config.aligned_layer == 1
+    assert model.config.provenance["alignment_file"] == "en.pth"
 
 
 def start_download(folder, table):
