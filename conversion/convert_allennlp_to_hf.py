@@ -1,4 +1,4 @@
-"""Convert a published ELMo (hdf5, TensorFlow checkpoint or TF-Hub) to a Hugging Face folder.
+"""Convert a published ELMo, of any format, to a Hugging Face folder.
 
     python conversion/convert_allennlp_to_hf.py \
         --options-file options.json --weight-file weights.hdf5 --output-dir my-elmo

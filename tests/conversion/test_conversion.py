@@ -291,6 +291,9 @@ def test_hub_repository_is_downloaded_and_converted(tmp_path, monkeypatch):
         (["options.json", "model.ckpt-12.index"], "TensorFlow checkpoint that can be read"),
         (["model.ckpt-12.index"], "no options.json beside the TensorFlow checkpoint"),
         (["config.json", "model.safetensors"], "Hugging Face"),
+        (["meta.json", "model.bin", "model.txt"], "word2vec or fastText"),
+        (["elmo_2x1024.magnitude"], "Magnitude"),
+        (["elmo_2x4096.params"], "GluonNLP"),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else "",
 )
@@ -301,11 +304,21 @@ def test_what_cannot_be_converted_is_named(tmp_path, files, message):
         convert(str(tmp_path), output_dir=tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", ["encoder.pkl", "model.ckpt-12.index", "saved_model.pb"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "encoder.pkl",
+        "model.ckpt-12.index",
+        "model.ckpt-12.data-00000-of-00001",
+        "saved_model.pb",
+        "weights.th",
+        "model.bin",
+    ],
+)
 def test_single_files_of_other_formats_are_named(tmp_path, name):
     options, _ = write_model(tmp_path, tiny_config())
     (tmp_path / name).touch()
-    formats = "ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"
+    formats = "ELMoForManyLangs|TensorFlow checkpoint|TF-Hub|AllenNLP archive|word2vec"
     with pytest.raises(ValueError, match=formats):
         convert(str(tmp_path / name), output_dir=tmp_path / "out")
     with pytest.raises(ValueError, match=formats):
