@@ -43,6 +43,8 @@ def keep_accumulators(folder: Path, model: nn.Module, weights: Weights) -> list[
     """Saves the accumulators beside a language model, and says so for its card."""
     if not (weights.accumulators and isinstance(model, ElmoForPreTraining)):
         return []
+    if model.config.aligned_layer is not None:
+        return ["The accumulators of Adagrad were left out, since no training knew the alignment."]
     parameters = read_accumulators(weights.accumulators)
     expected = {name: tuple(part.shape) for name, part in model.named_parameters()}
     if expected != {name: tuple(part.shape) for name, part in parameters.items()}:

@@ -112,7 +112,8 @@ class Registry:
     def close_names(self, name: str) -> list[str]:
         """Names like this one, or models of the language that it names."""
         wanted = name.lower()
-        codes = [code for code, language in self.languages.items() if language.lower() == wanted]
+        known = self.languages.items()
+        codes = [code for code, language in known if wanted in (code.lower(), language.lower())]
         close = difflib.get_close_matches(wanted, [model.name for model in self.models], 3)
         spoken = [model.name for model in self.models if set(codes) & set(model.languages)]
         return list(dict.fromkeys([*close, *spoken]))[:4]

@@ -354,3 +354,12 @@ def test_parts_of_a_module_are_named(tmp_path):
     (tmp_path / "tfhub_module.pb").touch()
     with pytest.raises(FileNotFoundError, match="has no variables.index"):
         convert(str(tmp_path), output_dir=tmp_path / "out")
+
+
+def test_an_alignment_leaves_the_accumulators_out(tmp_path, capsys):
+    write_checkpoint(tmp_path / "in")
+    torch.save(torch.eye(2 * tiny_config().projection_size), tmp_path / "align.pth")
+    convert(str(tmp_path / "in"), alignment=tmp_path / "align.pth", output_dir=tmp_path / "out")
+    assert "accumulators of Adagrad were left out" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "optimizer.safetensors").exists()
+    assert ElmoForPreTraining.from_pretrained(tmp_path / "out").config.aligned_layer == 1
