@@ -69,8 +69,7 @@ def perplexity(folder: Path, heldout: Path, steps: int = 50) -> dict[str, float]
         for name in tokens:
             some = [row[start : start + size] for row in tokens[name]]
             goal = [row[start : start + size] for row in targets[name]]
-            width = model.config.max_characters_per_token
-            batch[f"input_ids{name}"] = encode_tokens(some, size, width)
+            batch[f"input_ids{name}"] = encode_tokens(some, size, model.word_rows)
             batch[f"labels{name}"] = number_tokens(goal, size, known_words(model))
         output = model(**batch, state=state)
         state = output.state

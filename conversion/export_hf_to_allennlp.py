@@ -41,6 +41,11 @@ def export(
     """Write a model as hdf5 and options.json, which AllenNLP, simple_elmo and bilm-tf load."""
     refuse_existing_folder(output_dir, overwrite)
     loaded = load_elmo(model)
+    if loaded.alignment is not None:
+        raise ValueError(
+            f"{model!r} has an alignment, which has no place in hdf5 files; export the model that "
+            "it was added to."
+        )
     options = options_from_config(loaded.config)
     softmax = None
     if saved_class(model) == "ElmoForPreTraining":
@@ -57,9 +62,14 @@ def export(
         }
         write_weights(folder / "model.hdf5", exported_arrays(BILM, bilm))
         with open_weights(folder / "model.hdf5") as datasets:
-            error = largest_error(loaded, reference_layers(options, datasets))
+            expected = reference_layers(options, datasets, loaded.dictionaries)
+            error = largest_error(loaded, expected)
         if not error <= TOLERANCE:
             raise ValueError(f"The exported weights differ from the model by {error:.1e}.")
+        if loaded.dictionaries is not None and loaded.dictionaries.words is not None:
+            # a word-level model is of no use without its words
+            words = "\n".join(loaded.dictionaries.words.keys) + "\n"
+            (folder / "vocab.txt").write_text(words, encoding="utf-8", newline="\n")
         if softmax is not None:
             write_softmax(softmax, folder)
     print(f"largest relative error {error:.1e}, saved in {output_dir}")

@@ -6,7 +6,7 @@ The table is total: a dataset or parameter matches exactly one row or is an erro
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 from elmo_hf.conversion.tensor_ops import (
@@ -16,6 +16,7 @@ from elmo_hf.conversion.tensor_ops import (
     LSTM_KERNEL,
     PADDING_ROW,
     TRANSPOSE,
+    ZERO_ROW,
     Operation,
 )
 
@@ -37,6 +38,9 @@ TF_CELL = "RNN_{d}/RNN/MultiRNNCell/Cell{n}/LSTMCell"
 
 RULES = [
     Rule("char_embed", (f"{ENCODER}.char_embeddings.weight",), PADDING_ROW),
+    # of models with dictionaries: ELMoForManyLangs has both, a word-level bilm file only the first
+    Rule("embedding", (f"{ENCODER}.word_embeddings.weight",), ZERO_ROW),
+    Rule("code_point_embed", (f"{ENCODER}.char_embeddings.weight",), ZERO_ROW),
     Rule("CNN/W_cnn_{n}", (f"{ENCODER}.convolutions.{{n}}.weight",), CONVOLUTION),
     Rule("CNN/b_cnn_{n}", (f"{ENCODER}.convolutions.{{n}}.bias",), KEEP),
     # TensorFlow's highway is ours, so there is no change of sign; AllenNLP's is the other way round
@@ -78,9 +82,13 @@ def rule_for_key(key: str) -> Rule:
     )
 
 
-def rule_for_name(name: str) -> Rule:
-    """The row of a parameter, with its key and all its names filled in."""
-    for rule in RULES:
+def rule_for_name(name: str, keys: Container[str] = ()) -> Rule:
+    """
+    The row of a parameter, with its key and all its names filled in. Where two rows have the name,
+    it is the one whose key is among `keys`, or else the first.
+    """
+    rules = [rule for rule in RULES if rule.key in keys and name in rule.names]
+    for rule in (*rules, *RULES):
         for template in rule.names:
             values = _match(template, name)
             if values is not None:

@@ -33,11 +33,47 @@ def read(arrays: Mapping, key: str) -> np.ndarray:
 
 
 def token_vectors(arrays: Mapping, options: Mapping, rows: list[list[int]]) -> np.ndarray:
-    """Words, one row each: embed, convolve, maximum over positions, activate, highways, project."""
-    char_cnn = options["char_cnn"]
+    """Words, one row of bytes each."""
     table = read(arrays, "char_embed")
     # ids start at 1, the file's rows at 0, unless it already has the padding row
     embedded = table[np.array(rows) - 1 if len(table) == 261 else np.array(rows)]
+    return project(arrays, convolve(arrays, options, embedded))
+
+
+def dictionary_vectors(
+    arrays: Mapping, options: Mapping, words: list[str], dictionaries: Mapping
+) -> np.ndarray:
+    """
+    Words that a model knows by dictionaries, each a mapping of keys to numbers: a vector of the
+    word itself, then what its code points give, as far as there are such tables.
+    """
+    numbers = {name: found for name, found in dictionaries.items() if found is not None}
+    begin, end, unknown = "<bos>", "<eos>", "<oov>"
+    cut = options.get("char_cnn", options).get("max_characters_per_token")
+    if cut is None:
+        begin, end, unknown = "<S>", "</S>", "<UNK>"
+    forms = [begin, *(word if cut is None else word[: cut - 2] for word in words), end]
+    parts = []
+    if "words" in numbers:
+        known = numbers["words"]
+        table = read(arrays, "embedding")
+        parts.append(table[[known.get(form, known[unknown]) for form in forms]])
+    if "characters" in numbers:
+        rows = [code_point_row(form, numbers["characters"], cut) for form in forms]
+        parts.append(convolve(arrays, options, read(arrays, "code_point_embed")[np.array(rows)]))
+    return project(arrays, np.concatenate(parts, axis=1))
+
+
+def code_point_row(word: str, known: Mapping, width: int) -> list[int]:
+    """The two markers of a word are swapped, as they were in training."""
+    body = [word] if word in ("<bos>", "<eos>") else list(word)
+    row = [known["<eow>"], *(known.get(part, known["<oov>"]) for part in body), known["<bow>"]]
+    return row + [known["<pad>"]] * (width - len(row))
+
+
+def convolve(arrays: Mapping, options: Mapping, embedded: np.ndarray) -> np.ndarray:
+    """Embedded characters: convolve, maximum over positions, activate, highways."""
+    char_cnn = options["char_cnn"]
     pooled = []
     for number, (width, _) in enumerate(char_cnn["filters"]):
         kernel, bias = read(arrays, f"CNN/W_cnn_{number}")[0], read(arrays, f"CNN/b_cnn_{number}")
@@ -53,6 +89,10 @@ def token_vectors(arrays: Mapping, options: Mapping, rows: list[list[int]]) -> n
         gate = sigmoid(hidden @ read(arrays, f"{path}/W_carry") + read(arrays, f"{path}/b_carry"))
         changed = hidden @ read(arrays, f"{path}/W_transform") + read(arrays, f"{path}/b_transform")
         hidden = gate * np.maximum(changed, 0) + (1 - gate) * hidden
+    return hidden
+
+
+def project(arrays: Mapping, hidden: np.ndarray) -> np.ndarray:
     if "CNN_proj/W_proj" in arrays:
         hidden = hidden @ read(arrays, "CNN_proj/W_proj") + read(arrays, "CNN_proj/b_proj")
     return hidden
@@ -77,15 +117,24 @@ def lstm(arrays: Mapping, options: Mapping, path: str, inputs: np.ndarray, state
     return np.array(outputs), (output, cell)
 
 
-def run(arrays: Mapping, options: Mapping, words: list[str], state: dict | None = None):
+def run(
+    arrays: Mapping,
+    options: Mapping,
+    words: list[str],
+    state: dict | None = None,
+    dictionaries: Mapping | None = None,
+):
     """
     All layers of one sentence, (layers + 1, words, 2 * projection), and the state after it.
 
     `state` is what an earlier call returned, to carry on from there.
     """
-    width = options["char_cnn"]["max_characters_per_token"]
-    rows = [character_row(word, width) for word in ("<S>", *words, "</S>")]
-    tokens = token_vectors(arrays, options, rows)
+    if dictionaries is None:
+        width = options["char_cnn"]["max_characters_per_token"]
+        rows = [character_row(word, width) for word in ("<S>", *words, "</S>")]
+        tokens = token_vectors(arrays, options, rows)
+    else:
+        tokens = dictionary_vectors(arrays, options, words, dictionaries)
     layers = [np.concatenate([tokens, tokens], axis=1)]
     streams = {0: tokens, 1: tokens[::-1]}
     new_state = {}

@@ -1,26 +1,26 @@
 """Where published weights are: named files, a folder, an archive or a Hub repository."""
 
 import fnmatch
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 
-from elmo_hf.conversion.formats import FORMATS, Weights, bilm_hdf5
+from elmo_hf.conversion.formats import FORMATS, Weights, bilm_hdf5, tensorflow_checkpoint
 from elmo_hf.system.failures import first_line
-from elmo_hf.system.untrusted import refuse_pointer, refuse_unreadable, unpack
+from elmo_hf.system.untrusted import is_archive, refuse_pointer, refuse_unreadable, unpack
 
+# how the file ends that names a checkpoint of TensorFlow
+CHECKPOINT = ".index"
 # files that reveal a format that cannot be read, and its name
 OTHER_FORMATS = {
-    "token_embedder.pkl": "ELMoForManyLangs",
-    "encoder.pkl": "ELMoForManyLangs",
-    "saved_model.pb": "TF-Hub",
-    "tfhub_module.pb": "TF-Hub",
-    "*.ckpt*.index": "TensorFlow checkpoint",
-    "weights.th": "AllenNLP archive",
-    "model.tar.gz": "AllenNLP archive",
     "model.safetensors": "Hugging Face",
+    "*.magnitude": "Magnitude",
+    "*.params": "GluonNLP",
+    # what NLPL has besides ELMo
+    "model.bin": "word2vec or fastText",
+    "model.txt": "word2vec or fastText",
+    "model.model": "word2vec or fastText",
 }
 
 
@@ -36,11 +36,16 @@ def open_source(source: str | None, **named: Path | None) -> Iterator[Weights]:
         files = bilm_hdf5.check_files(named)
         for file in (files.options_file, files.weight_file):
             refuse_other_formats(str(file), [file.name])
-        with bilm_hdf5.open_files(files) as weights:
+            refuse_part(file)
+        is_index = files.weight_file.suffix == CHECKPOINT
+        open_files = tensorflow_checkpoint.open_beside if is_index else bilm_hdf5.open_files
+        with open_files(files) as weights:
             yield weights
         return
     path = Path(source)
     refuse_unreadable(path)
+    if path.suffix == CHECKPOINT and path.is_file():
+        source, path, named = str(path.parent), path.parent, {**named, "weight_file": path}
     with TemporaryDirectory() as temporary:
         folder, names = path, None
         if path.is_file():
@@ -61,7 +66,7 @@ def open_folder(
     source: str, folder: Path, names: Sequence[str] | None, named: Mapping[str, Path | None]
 ) -> Iterator[Weights]:
     """The weights in a folder; `names` are those of all files, if not all of them are in it."""
-    names = names or [path.name for path in folder.rglob("*")]
+    names = candidates(names or [path.name for path in folder.rglob("*")], named)
     for known in FORMATS:
         if known.recognises(names):
             with known.open(folder, named) as weights:
@@ -74,6 +79,14 @@ def open_folder(
     raise FileNotFoundError(f"{source!r} holds no {' and no '.join(lacking)}.")
 
 
+def candidates(names: Sequence[str], named: Mapping[str, Path | None]) -> list[str]:
+    """The names without weights of a format that a named file rules out."""
+    weights, softmax = named.get("weight_file"), named.get("softmax_weight_file")
+    suffix = ".hdf5" if weights is None and softmax is not None else weights and weights.suffix
+    others = {CHECKPOINT, ".hdf5"} - {suffix} if suffix in (CHECKPOINT, ".hdf5") else set()
+    return [name for name in names if PurePath(name).suffix not in others]
+
+
 def refuse_other_formats(source: str, names: Sequence[str]) -> None:
     for pattern, format_name in OTHER_FORMATS.items():
         if fnmatch.filter(names, pattern):
@@ -84,14 +97,24 @@ def refuse_other_formats(source: str, names: Sequence[str]) -> None:
             )
 
 
+def refuse_part(file: Path) -> None:
+    """A file alone may be known to be part of a folder."""
+    for known in FORMATS:
+        if any(fnmatch.fnmatch(file.name, part) for part in known.parts):
+            raise ValueError(
+                f"{str(file)!r} is one file of a model ({known.name}); name its folder."
+            )
+
+
 def unpack_archive(path: Path, folder: Path) -> list[str]:
     """Unpacks the files of a model; returns the names of all files in the archive."""
     refuse_pointer(path)
     refuse_other_formats(str(path), [path.name])
-    if not zipfile.is_zipfile(path):
+    refuse_part(path)
+    if not is_archive(path):
         raise ValueError(
-            f"{str(path)!r} is neither a folder nor a zip; for single files use --options-file and "
-            "--weight-file."
+            f"{str(path)!r} is neither a folder nor a zip or tar; for single files use "
+            "--options-file and --weight-file."
         )
     return unpack(path, folder, lambda name: any(fnmatch.fnmatch(name, some) for some in wanted()))
 

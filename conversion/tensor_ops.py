@@ -43,6 +43,11 @@ def add_padding_row(embedding: np.ndarray) -> np.ndarray:
     """Put a row of zeros in front, for "no word", unless the file has it already."""
     if len(embedding) == NUM_CHARACTERS:
         return embedding
+    return add_zero_row(embedding)
+
+
+def add_zero_row(embedding: np.ndarray) -> np.ndarray:
+    """Put a row of zeros in front, for "no word"."""
     return np.concatenate([np.zeros_like(embedding[:1]), embedding])
 
 
@@ -97,5 +102,6 @@ KEEP = _one(keep, keep)
 TRANSPOSE = _one(transpose, transpose)
 CONVOLUTION = _one(convolution_to_torch, convolution_to_tensorflow)
 PADDING_ROW = _one(add_padding_row, drop_padding_row)
+ZERO_ROW = _one(add_zero_row, drop_padding_row)
 LSTM_BIAS = _one(bias_to_torch, bias_to_tensorflow)
 LSTM_KERNEL = Operation(split_kernel, join_kernel)

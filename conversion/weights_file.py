@@ -34,11 +34,6 @@ def open_weights(path: Path) -> Iterator[dict[str, Any]]:
                     raise ValueError(f"{str(path)!r} claims more numbers than it has bytes.")
                 # bilm-tf leaves this part of the name out where there is only one layer
                 datasets[name.replace("/RNN/LSTMCell/", "/RNN/MultiRNNCell/Cell0/LSTMCell/")] = item
-        if "char_embed" not in datasets and "embedding" in datasets:
-            raise ValueError(
-                f"{str(path)!r} holds word vectors (`embedding`) instead of characters: this is a "
-                "word-level bilm file, which is not supported."
-            )
         if any(name.startswith("rnn/") for name in datasets):
             raise ValueError(f"{str(path)!r} holds one direction only; ELMo needs both.")
         yield datasets

@@ -15,6 +15,7 @@ from ._version import __version__
 from .configuration_elmo import ElmoConfig
 from .embedding import ElmoEmbedder, batch_to_ids
 from .hub.bundled import bundled_model, bundled_tagger
+from .hub.published import load_published, published_model
 from .modeling_elmo import (
     ElmoForPreTraining,
     ElmoForSequenceClassification,
@@ -65,4 +66,6 @@ __all__ = [
     "batch_to_ids",
     "bundled_model",
     "bundled_tagger",
+    "load_published",
+    "published_model",
 ]

@@ -8,6 +8,7 @@ What is unusual here:
 - The LSTM's state is an argument and a result. Nothing is remembered between calls.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self, cast
@@ -19,8 +20,11 @@ from transformers import initialization as init
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import can_return_tuple, logging
 
-from .characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
+from .characters import ByteRows, WordRows
 from .configuration_elmo import ElmoConfig
+from .crf_elmo import ElmoCrf
+from .dictionaries import Dictionaries, DictionaryRows
+from .initial_weights import identity
 from .layers_elmo import (
     ElmoLayer,
     ElmoLinear,
@@ -31,7 +35,7 @@ from .layers_elmo import (
 )
 from .outputs_elmo import ElmoModelOutput, ElmoState
 from .packing import ElmoPacking, distinct_rows
-from .private_interfaces import is_loaded
+from .private_interfaces import find_file, is_loaded
 from .remote_code import PushesCode
 from .softmax_elmo import ElmoSoftmax
 
@@ -102,6 +106,10 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
         if isinstance(module, ElmoScalarMix):
             init.zeros_(module.scalars)
             init.ones_(module.gamma)
+        elif isinstance(module, ElmoCrf):
+            # a new CRF is a softmax
+            for scores in module.parameters():
+                init.zeros_(scores)
         elif isinstance(module, nn.Embedding) and module.padding_idx is not None:
             init.uniform_(module.weight, -1.0, 1.0)
             if not is_loaded(module.weight):
@@ -161,6 +169,42 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
         self.base_model.token_encoder.requires_grad_(False)
         self.base_model.layers.requires_grad_(False)
 
+    @property
+    def word_rows(self) -> WordRows:
+        """How words become the rows of `input_ids` that this model reads."""
+        width = self.config.max_characters_per_token
+        dictionaries = cast(ElmoModel, self.base_model).dictionaries
+        if self.config.char_ids == "bytes":
+            return ByteRows(width)
+        if dictionaries is None:
+            raise ValueError(
+                "This model knows words by its dictionaries, which it was made without: set "
+                "`model.base_model.dictionaries`, or load it with `from_pretrained`."
+            )
+        return DictionaryRows(dictionaries, width)
+
+    def save_pretrained(self, save_directory: str | os.PathLike, *args, **kwargs):
+        super().save_pretrained(save_directory, *args, **kwargs)
+        dictionaries = cast(ElmoModel, self.base_model).dictionaries
+        if dictionaries is not None:
+            dictionaries.save(save_directory)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *args, **kwargs):
+        loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
+        # with `output_loading_info` there is more than the model
+        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        config, place = model.config, pretrained_model_name_or_path
+        if config.char_ids != "bytes" and place is not None:
+            dictionaries = Dictionaries.load(
+                lambda name: find_file(place, name, **kwargs),
+                with_characters=config.char_ids == "dictionary",
+                with_words=config.word_vocab_size > 0,
+            )
+            dictionaries.check_config(config, place)
+            model.base_model.dictionaries = dictionaries
+        return loaded
+
 
 class ElmoModel(ElmoPreTrainedModel):
     """
@@ -172,6 +216,8 @@ class ElmoModel(ElmoPreTrainedModel):
 
     # the mixes belong to a task: a biLM file has none, and they start the same each time
     _keys_to_ignore_on_load_missing = [r"^mixes\."]
+    # of a model that knows its words by them; saved and loaded with it
+    dictionaries: Dictionaries | None = None
 
     def __init__(self, config: ElmoConfig, add_scalar_mix: bool = True):
         super().__init__(config)
@@ -183,14 +229,20 @@ class ElmoModel(ElmoPreTrainedModel):
             self.output_layer = "top"
         mixes = range(config.num_output_representations if self.output_layer == "mix" else 0)
         self.mixes = nn.ModuleList(ElmoScalarMix(config) for _ in mixes)
+        self.alignment = None
+        if config.aligned_layer is not None:
+            size = config.hidden_size
+            self.alignment = ElmoLinear(size, size, identity, bias=False)
         self.dropout = nn.Dropout(config.output_dropout)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
-        return self.token_encoder.char_embeddings
+        encoder = self.token_encoder
+        return cast(nn.Module, encoder.char_embeddings or encoder.word_embeddings)
 
     def set_input_embeddings(self, value: nn.Module):
-        self.token_encoder.char_embeddings = cast(nn.Embedding, value)
+        name = "word_embeddings" if self.config.char_ids == "none" else "char_embeddings"
+        setattr(self.token_encoder, name, value)
 
     @can_return_tuple
     def forward(
@@ -205,7 +257,8 @@ class ElmoModel(ElmoPreTrainedModel):
     ) -> ElmoModelOutput:
         r"""
         input_ids (`(batch, words, characters)`):
-            Character ids, as [`ElmoTokenizer`] makes them.
+            Character ids, as [`ElmoTokenizer`] makes them; before them a word's own id, where words
+            have one.
         attention_mask (`(batch, words)`, *optional*):
             1 where there is a word. By default, wherever `input_ids` has any character.
         inputs_embeds (`(batch, words, characters, char_embedding_size)`, *optional*):
@@ -279,9 +332,11 @@ class ElmoModel(ElmoPreTrainedModel):
         return streams[-1], state
 
     def check_shape(self, given: torch.Tensor, dimensions: int):
-        characters = self.config.max_characters_per_token
+        characters = self.config.row_width
         if not len(given):
             raise ValueError("The batch is empty; ELMo reads at least one sentence.")
+        if dimensions == 4 and self.config.word_vocab_size:
+            raise ValueError("This model reads the ids of words as well; give `input_ids`.")
         if given.dim() != dimensions or given.shape[2] != characters:
             expected = f"(batch, words, {characters}{', char_embedding_size' * (dimensions - 3)})"
             raise ValueError(
@@ -293,12 +348,10 @@ class ElmoModel(ElmoPreTrainedModel):
         self, given: torch.Tensor, packing: ElmoPacking
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors (rows, projection_size), and which of them each word, `<S>` and `</S>` has."""
-        width = self.config.max_characters_per_token
-        markers = (BEGIN_SENTENCE, END_SENTENCE)
-        boundaries = torch.tensor([boundary_row(m, width) for m in markers], device=given.device)
+        boundaries = torch.tensor(self.config.boundary_rows, device=given.device)
         words = given.flatten(0, 1)[packing.words]
         if words.dim() == 3:
-            embedded = torch.cat([words, self.token_encoder.char_embeddings(boundaries)])
+            embedded = torch.cat([words, self.get_input_embeddings()(boundaries)])
             number = torch.arange(len(embedded), device=given.device)
             return self.token_encoder.encode_embedded(embedded), number
         distinct, number = distinct_rows(torch.cat([words, boundaries]))
@@ -351,12 +404,18 @@ class ElmoModel(ElmoPreTrainedModel):
         return self.dropout(torch.stack(self.combine(layers, self.output_layer), dim=2))
 
     def combine(self, layers: list[torch.Tensor], wanted: str | int) -> list[torch.Tensor]:
-        """Representations: every mix, or one that is `mean`, `top` or the number of a layer."""
+        """
+        Representations: every mix, or one that is `mean`, `top` or the number of a layer, mapped
+        if this is the layer that has a map.
+        """
         if wanted == "mix":
             return [mix(layers) for mix in self.mixes]
         if wanted == "mean":
             return [torch.stack(layers).mean(dim=0)]
-        return [layers[-1] if wanted == "top" else layers[cast(int, wanted)]]
+        chosen = layers[-1] if wanted == "top" else layers[cast(int, wanted)]
+        if self.alignment is not None and wanted == self.config.aligned_layer:
+            chosen = self.alignment(chosen)
+        return [chosen]
 
     @torch.no_grad()
     def warm_state(self, tolerance: float = 1e-6, max_rounds: int = 1000) -> ElmoState:
@@ -367,8 +426,7 @@ class ElmoModel(ElmoPreTrainedModel):
         Passed as `state=`, it spares every sentence the cold start from zeros, which the published
         models hardly saw in training, and still gives a sentence the same vectors every time.
         """
-        width = self.config.max_characters_per_token
-        nothing = torch.zeros(1, 0, width, dtype=torch.long, device=self.device)
+        nothing = torch.zeros(1, 0, self.config.row_width, dtype=torch.long, device=self.device)
         state = self(nothing, return_dict=True).state
         for _ in range(max_rounds):
             previous, state = state, self(nothing, state=state, return_dict=True).state

@@ -1,9 +1,9 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """The sizes and switches of an ELMo model, under transformers' names.
 
-Covers every published model in the bilm-tf / AllenNLP layout; the defaults are the "original" model
-of Peters et al. (2018), https://arxiv.org/abs/1802.05365. AllenNLP's own spelling of these values
-is known only to the conversion.
+Covers every published model in the layouts of bilm-tf, AllenNLP and ELMoForManyLangs; the defaults
+are the "original" model of Peters et al. (2018), https://arxiv.org/abs/1802.05365. The others' own
+spelling of these values is known only to the conversion.
 """
 
 import unicodedata
@@ -14,7 +14,15 @@ from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError
 from transformers.configuration_utils import PreTrainedConfig
 
-from .characters import BEGIN_SENTENCE, DEFAULT_WIDTH, END_SENTENCE, NO_WORD, VOCAB_SIZE
+from .characters import (
+    BEGIN_SENTENCE,
+    BYTE_MARKERS,
+    DEFAULT_WIDTH,
+    END_SENTENCE,
+    NO_WORD,
+    VOCAB_SIZE,
+)
+from .crf_constraints import SCHEMES, find_odd_label
 from .pooling import POOLINGS
 
 # Raised when a folder of the new version would mean something else to older code. Folders without
@@ -29,6 +37,10 @@ LARGEST_CLIP = 65504
 
 def _original_filters() -> list[list[int]]:
     return [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
+
+
+def _byte_markers() -> list[int]:
+    return [*BYTE_MARKERS]
 
 
 def _is_pair(pair: Any) -> bool:
@@ -47,6 +59,18 @@ def _is_label(label: Any) -> bool:
 @strict
 class ElmoConfig(PreTrainedConfig):
     r"""
+    char_ids (`str`, *optional*, defaults to `"bytes"`):
+        What the ids of a word's characters are: `"bytes"` of its UTF-8, code points by a
+        `"dictionary"` (ELMoForManyLangs), or `"none"` if only words have ids (word-level bilm).
+    vocab_size (`int`, *optional*, defaults to 262):
+        Ids of characters: 262 for bytes, one more than the dictionary of characters has entries.
+    char_markers (`list[int]`, *optional*):
+        The ids of the characters for begin and end of sentence, begin and end of word and padding.
+    word_vocab_size, word_embedding_size (`int`, *optional*, default to 0):
+        With dictionaries, how many ids words have (one more than entries), and the width of a
+        word's own vector in the token encoder; 0 if words are known by their characters alone.
+    word_markers (`list[int]`, *optional*):
+        The ids of the words for begin and end of sentence.
     char_embedding_size (`int`, *optional*, defaults to 16):
         Width of a character's vector.
     char_filters (`list[list[int]]`, *optional*):
@@ -56,9 +80,11 @@ class ElmoConfig(PreTrainedConfig):
     num_highway_layers (`int`, *optional*, defaults to 2):
         Highway layers after the convolutions; may be 0.
     use_char_projection (`bool`, *optional*):
-        Whether a linear layer brings the filters to `projection_size`; by default if they differ.
+        Whether a linear layer brings the filters, and a word's own vector if there is one, to
+        `projection_size`; by default if the widths differ.
     max_characters_per_token (`int`, *optional*, defaults to 50):
-        Characters of a row of `input_ids`, the two word markers included.
+        Characters of a row of `input_ids`, the two word markers included. The word's own id, if
+        words have one, comes before them.
     cell_size (`int`, *optional*, defaults to 4096):
         Width of an LSTM's memory cell, per direction.
     projection_size (`int`, *optional*, defaults to 512):
@@ -82,6 +108,9 @@ class ElmoConfig(PreTrainedConfig):
     output_layer (`str` or `int`, *optional*, defaults to `"mix"`):
         What `last_hidden_state` is: `"mix"` (learned weights), `"mean"`, `"top"`, or the number of
         one layer, where 0 is the token layer.
+    aligned_layer (`int`, *optional*):
+        A layer with a linear map into a space that several languages share, which `output_layer`
+        must name. `last_hidden_state` is then mapped; `hidden_states` are the biLM's own.
     num_output_representations (`int`, *optional*, defaults to 1):
         How many mixes, each with weights and a scale of its own.
     mix_layer_norm (`bool`, *optional*, defaults to `False`):
@@ -97,6 +126,12 @@ class ElmoConfig(PreTrainedConfig):
         Width, per direction, of an LSTM between ELMo and the token classifier; 0 for none.
     mix_after_task_lstm (`bool`, *optional*, defaults to `False`):
         Whether the last of several mixes joins after the task LSTM instead of before it.
+    classifier_decoder (`str`, *optional*, defaults to `"softmax"`):
+        How a token classifier chooses tags: `"softmax"` for each word alone, or `"crf"` for all
+        words of a sentence together, with learned scores of the transitions between tags.
+    crf_constraints (`str`, *optional*):
+        `"BIO"`, `"IOB1"` or `"BIOUL"`: the scheme of the labels, in which a CRF then decodes only
+        what is allowed; `None` for no constraints.
     num_word_vectors, word_vector_size (`int`, *optional*, default to 0):
         How many words have a vector of their own that token classifiers read beside ELMo's, and its
         width.
@@ -113,7 +148,12 @@ class ElmoConfig(PreTrainedConfig):
     # because Trainer adds to it.
     keys_to_ignore_at_inference = ["state"]
 
+    char_ids: str = "bytes"
     vocab_size: int = VOCAB_SIZE
+    char_markers: list | tuple = field(default_factory=_byte_markers)
+    word_vocab_size: int = 0
+    word_embedding_size: int = 0
+    word_markers: list | tuple = field(default_factory=list)
     char_embedding_size: int = 16
     char_filters: list | tuple = field(default_factory=_original_filters)
     char_activation: str = "relu"
@@ -133,6 +173,7 @@ class ElmoConfig(PreTrainedConfig):
     lm_end_id: int = 1
     num_negative_samples: int | None = 8192
     output_layer: str | int = "mix"
+    aligned_layer: int | None = None
     num_output_representations: int = 1
     mix_layer_norm: bool = False
     output_dropout: float | int = 0.0
@@ -140,6 +181,8 @@ class ElmoConfig(PreTrainedConfig):
     concatenate_layers: bool = False
     task_lstm_size: int = 0
     mix_after_task_lstm: bool = False
+    classifier_decoder: str = "softmax"
+    crf_constraints: str | None = None
     num_word_vectors: int = 0
     word_vector_size: int = 0
     classifier_pooling: str = "mean"
@@ -156,8 +199,9 @@ class ElmoConfig(PreTrainedConfig):
         self.char_filters = [
             list(pair) if isinstance(pair, tuple) else pair for pair in self.char_filters
         ]
+        self.char_markers, self.word_markers = list(self.char_markers), list(self.word_markers)
         if self.use_char_projection is None:
-            self.use_char_projection = self.num_filters != self.projection_size
+            self.use_char_projection = self.token_size != self.projection_size
         if self.use_cell_projection is None:
             self.use_cell_projection = self.cell_size != self.projection_size
         super().__post_init__(**kwargs)
@@ -170,7 +214,34 @@ class ElmoConfig(PreTrainedConfig):
     @property
     def num_filters(self) -> int:
         """Width of a word after the convolutions."""
-        return sum(pair[-1] for pair in self.char_filters if _is_pair(pair))
+        return (
+            0
+            if self.char_ids == "none"
+            else sum(pair[-1] for pair in self.char_filters if _is_pair(pair))
+        )
+
+    @property
+    def token_size(self) -> int:
+        """Width of a word before the projection."""
+        return self.word_embedding_size + self.num_filters
+
+    @property
+    def row_width(self) -> int:
+        """Ids of a word in `input_ids`."""
+        characters = 0 if self.char_ids == "none" else self.max_characters_per_token
+        return characters + (1 if self.word_embedding_size else 0)
+
+    @property
+    def boundary_rows(self) -> list[list[int]]:
+        """The rows of `<S>` and `</S>`, which the model puts around each sentence."""
+        rows: list[list[int]] = [[], []]
+        if self.word_embedding_size:
+            rows = [[number] for number in self.word_markers]
+        if self.char_ids != "none":
+            begin, end, first, last, padding = self.char_markers
+            rest = [last, *[padding] * (self.max_characters_per_token - 3)]
+            rows = [[*row, first, own, *rest] for row, own in zip(rows, (begin, end), strict=True)]
+        return rows
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs):
@@ -209,16 +280,15 @@ class ElmoConfig(PreTrainedConfig):
             "task_lstm_size": (0, LARGEST_SIZE),
             "num_word_vectors": (0, LARGEST_SIZE),
             "word_vector_size": (1 if self.num_word_vectors else 0, LARGEST_SIZE),
+            "vocab_size": (1, LARGEST_SIZE),
+            "word_vocab_size": (0, LARGEST_SIZE),
+            "word_embedding_size": (1 if self.word_vocab_size else 0, LARGEST_SIZE),
         }
         for name, (low, high) in bounds.items():
             if getattr(self, name) < low:
                 raise ValueError(f"`{name}` is {getattr(self, name)} but must be at least {low}.")
             if getattr(self, name) > high:
                 raise ValueError(f"`{name}` is {getattr(self, name)} but must be at most {high}.")
-        if self.vocab_size != VOCAB_SIZE:
-            raise ValueError(
-                f"`vocab_size` is {self.vocab_size} but ELMo has {VOCAB_SIZE} ids; leave it out."
-            )
         if self.lm_vocab_size is not None and not 1 <= self.lm_vocab_size <= LARGEST_SIZE:
             raise ValueError(
                 f"`lm_vocab_size` is {self.lm_vocab_size} but must be at least 1 and at most "
@@ -230,7 +300,36 @@ class ElmoConfig(PreTrainedConfig):
                 "None."
             )
 
+    def validate_ids(self):
+        """Only with dictionaries are the ids not those of the bytes."""
+        if self.char_ids == "bytes":
+            if self.vocab_size != VOCAB_SIZE:
+                raise ValueError(
+                    f"`vocab_size` is {self.vocab_size} but ELMo has {VOCAB_SIZE} ids; leave it "
+                    "out."
+                )
+            if list(self.char_markers) != _byte_markers() or self.word_vocab_size:
+                raise ValueError(
+                    "`char_markers` and `word_vocab_size` belong to a model with dictionaries, but "
+                    "`char_ids` is 'bytes'; leave them out."
+                )
+            return
+        if self.char_ids == "none" and not self.word_vocab_size:
+            raise ValueError("`char_ids` is 'none', so `word_vocab_size` must be at least 1.")
+        counted = {"char_markers": 5 if self.char_ids == "dictionary" else 0, "word_markers": 2}
+        limits = {"char_markers": self.vocab_size, "word_markers": self.word_vocab_size}
+        for name, count in counted.items():
+            ids, limit = getattr(self, name), limits[name]
+            if name == "word_markers" and not self.word_vocab_size:
+                count = 0
+            if len(ids) != count or not all(type(i) is int and 0 < i < limit for i in ids):
+                raise ValueError(
+                    f"`{name}` is {ids} but must be {count} ids from 1 to {limit - 1}."
+                )
+
     def validate_filters(self):
+        if self.char_ids == "none":
+            return
         for pair in self.char_filters:
             if not _is_pair(pair):
                 raise ValueError(
@@ -255,10 +354,30 @@ class ElmoConfig(PreTrainedConfig):
                     f"`id2label` holds {label!r}, but a tag is text without control characters."
                 )
 
-    def validate_projections(self):
-        if not self.use_char_projection and self.num_filters != self.projection_size:
+    def validate_constraints(self):
+        scheme = self.crf_constraints
+        if scheme is None:
+            return
+        if scheme not in SCHEMES:
             raise ValueError(
-                f"`use_char_projection` is False, so the {self.num_filters} filters must equal "
+                f"`crf_constraints` is {scheme!r} but must be one of {', '.join(SCHEMES)}, or None."
+            )
+        if self.classifier_decoder != "crf":
+            raise ValueError(
+                f'`crf_constraints` is {scheme!r}, which requires `classifier_decoder` "crf".'
+            )
+        odd = find_odd_label(scheme, [*(self.id2label or {}).values()])
+        if odd is not None:
+            raise ValueError(
+                f"`crf_constraints` is {scheme!r}, but {odd!r} is not a label of this scheme; "
+                "leave it out."
+            )
+
+    def validate_projections(self):
+        if not self.use_char_projection and self.token_size != self.projection_size:
+            what = "filters" if self.char_ids == "bytes" else "numbers of a token"
+            raise ValueError(
+                f"`use_char_projection` is False, so the {self.token_size} {what} must equal "
                 f"`projection_size`, which is {self.projection_size}."
             )
         if not self.use_cell_projection and self.cell_size != self.projection_size:
@@ -270,7 +389,9 @@ class ElmoConfig(PreTrainedConfig):
     def validate_choices(self):
         for name, choices in {
             "char_activation": ("relu", "tanh"),
+            "char_ids": ("bytes", "dictionary", "none"),
             "classifier_pooling": tuple(POOLINGS),
+            "classifier_decoder": ("softmax", "crf"),
         }.items():
             if getattr(self, name) not in choices:
                 raise ValueError(
@@ -303,6 +424,14 @@ class ElmoConfig(PreTrainedConfig):
             raise ValueError(
                 f"`num_output_representations` is {self.num_output_representations}, which only "
                 f"makes sense for mixes, but `output_layer` is {self.output_layer!r}."
+            )
+        if self.aligned_layer is not None and (
+            self.aligned_layer != self.output_layer or self.concatenate_layers
+        ):
+            raise ValueError(
+                f"`aligned_layer` is {self.aligned_layer}, the only layer that has a map, so "
+                f"`output_layer` must be {self.aligned_layer} without `concatenate_layers`, but "
+                f"these are {self.output_layer!r} and {self.concatenate_layers}."
             )
         if self.mix_after_task_lstm and (
             not self.task_lstm_size

@@ -18,6 +18,10 @@ def highway_gate(linear: nn.Linear) -> None:
     init.constant_(linear.bias, -2.0)
 
 
+def identity(linear: nn.Linear) -> None:
+    init.eye_(linear.weight)
+
+
 def glorot(linear: nn.Linear) -> None:
     init.xavier_uniform_(linear.weight)
 

@@ -17,16 +17,6 @@ from .private_interfaces import find_file
 from .softmax_elmo import ElmoSoftmax
 from .word_vocabulary import FILE_NAME, WordVocabulary
 
-# arguments of `from_pretrained` that say where the vocabulary beside the weights is
-HUB_ARGUMENTS = (
-    "cache_dir",
-    "force_download",
-    "local_files_only",
-    "revision",
-    "subfolder",
-    "token",
-)
-
 
 class ElmoForPreTraining(ElmoPreTrainedModel):
     """
@@ -161,8 +151,7 @@ class ElmoForPreTraining(ElmoPreTrainedModel):
         loaded = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
         # with `output_loading_info` there is more than the model
         model = loaded[0] if isinstance(loaded, tuple) else loaded
-        hub = {name: kwargs[name] for name in HUB_ARGUMENTS if name in kwargs}
-        path = find_file(pretrained_model_name_or_path, FILE_NAME, **hub)
+        path = find_file(pretrained_model_name_or_path, FILE_NAME, **kwargs)
         if path is not None:
             model.vocabulary = WordVocabulary.load(path)
             for name, value in model.vocabulary.config_fields().items():

@@ -13,7 +13,7 @@ from torch import nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from .character_tables import make_tables, pool_characters
-from .characters import PADDING, VOCAB_SIZE
+from .characters import PADDING
 from .configuration_elmo import ElmoConfig
 from .initial_weights import glorot, highway_gate, lstm_gates, scaled_normal
 from .packing import row_hashes, select_rows
@@ -87,32 +87,57 @@ class ElmoHighway(nn.Module):
 
 
 class ElmoTokenEncoder(nn.Module):
-    """A word's characters -> convolutions -> maximum over positions -> highways -> projection."""
+    """
+    A word's characters -> convolutions -> maximum over positions -> highways -> projection.
+
+    Where words have ids of their own, a vector by this id comes before the filters in front of the
+    projection; without characters it is all there is.
+    """
 
     def __init__(self, config: ElmoConfig):
         super().__init__()
         size, filters = config.char_embedding_size, config.char_filters
-        self.char_embeddings = nn.Embedding(config.vocab_size, size, padding_idx=0)
+        self.vocab_size = config.vocab_size
+        self.padding = config.char_markers[4] if config.char_markers else PADDING
+        # a table of bytes is small; that of a dictionary may have thousands of characters
+        self.uses_tables = config.char_ids == "bytes"
+        self.word_embeddings = self.char_embeddings = None
+        if config.word_vocab_size:
+            count = config.word_vocab_size
+            self.word_embeddings = nn.Embedding(count, config.word_embedding_size, padding_idx=0)
+        if config.char_ids == "none":
+            filters = []
+        else:
+            self.char_embeddings = nn.Embedding(config.vocab_size, size, padding_idx=0)
         self.convolutions = nn.ModuleList(nn.Conv1d(size, count, width) for width, count in filters)
-        self.widest_filter = max(width for width, _ in filters)
+        self.widest_filter = max((width for width, _ in filters), default=0)
         self.activation = torch.tanh if config.char_activation == "tanh" else torch.relu
-        highways = range(config.num_highway_layers)
+        highways = range(config.num_highway_layers if filters else 0)
         self.highways = nn.ModuleList(ElmoHighway(config.num_filters) for _ in highways)
         self.projection = None
         # all published models have it; bilm-tf leaves it out where the filters have this width
         if config.use_char_projection:
-            self.projection = PackedLinear(
-                config.num_filters, config.projection_size, scaled_normal
-            )
+            self.projection = PackedLinear(config.token_size, config.projection_size, scaled_normal)
         self.tables: CharacterTables | None = None
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Vectors (words, projection_size) of rows of character ids, (words, characters)."""
+        """Vectors (words, projection_size) of rows of ids, (words, row_width)."""
+        words, characters = self.split_rows(rows)
+        return self.project(words, None if characters is None else self.pool_rows(characters))
+
+    def split_rows(self, rows: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """The words' own ids (words,) and those of their characters, as far as there are any."""
+        if self.word_embeddings is None:
+            return None, rows
+        return rows[:, 0], None if self.char_embeddings is None else rows[:, 1:]
+
+    def pool_rows(self, rows: torch.Tensor) -> torch.Tensor:
+        """(words, num_filters) of rows of character ids, (words, characters)."""
         # Past the longest word there is only padding. One window of nothing but padding stays for
         # every filter, because the maximum may be there; more of them would only repeat it. Short
         # words go together, so that few of them are as long as the longest beside them.
         places = torch.arange(1, rows.shape[1] + 1, device=rows.device)
-        lengths, order = ((rows != PADDING) * places).amax(dim=1).sort()
+        lengths, order = ((rows != self.padding) * places).amax(dim=1).sort()
         # a GPU would rather do all at once
         size = WORDS_AT_ONCE if rows.device.type == "cpu" else len(rows)
         tables = self.current_tables()
@@ -121,16 +146,24 @@ class ElmoTokenEncoder(nn.Module):
             for some, ascending in zip(order.split(size), lengths.split(size), strict=True)
         ]
         if tables is None:
+            embed = cast(nn.Embedding, self.char_embeddings)
             trimmed = [group[:, : longest + self.widest_filter] for group, longest in groups]
-            pooled = torch.cat([self.pool(self.char_embeddings(group)) for group in trimmed])
+            pooled = torch.cat([self.pool(embed(group)) for group in trimmed])
         else:
             biases = [cast(torch.Tensor, conv.bias) for conv in self.convolutions]
-            pooled = self.activation(pool_characters(tables, biases, VOCAB_SIZE, groups))
-        return self.project(select_rows(pooled, order.argsort()))
+            pooled = self.activation(pool_characters(tables, biases, self.vocab_size, groups))
+        return select_rows(pooled, order.argsort())
+
+    def encode_whole_rows(self, rows: torch.Tensor) -> torch.Tensor:
+        """The same as `forward`, but no shape depends on the values."""
+        words, characters = self.split_rows(rows)
+        if characters is None:
+            return self.project(words, None)
+        return self.project(words, self.pool(cast(nn.Embedding, self.char_embeddings)(characters)))
 
     def encode_embedded(self, embedded: torch.Tensor) -> torch.Tensor:
         """The same from embedded characters, (words, characters, char_embedding_size)."""
-        return self.project(self.pool(embedded))
+        return self.project(None, self.pool(embedded))
 
     def pool(self, embedded: torch.Tensor) -> torch.Tensor:
         """(words, characters, char_embedding_size) -> (words, num_filters)."""
@@ -139,10 +172,18 @@ class ElmoTokenEncoder(nn.Module):
         pooled = [convolution(channels).amax(dim=-1) for convolution in self.convolutions]
         return self.activation(torch.cat(pooled, dim=-1))
 
-    def project(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(words, num_filters) -> (words, projection_size)."""
-        for highway in self.highways:
-            hidden = highway(hidden)
+    def project(self, words: torch.Tensor | None, pooled: torch.Tensor | None) -> torch.Tensor:
+        """Ids of words (words,) and (words, num_filters) -> (words, projection_size)."""
+        parts = []
+        if words is not None and self.word_embeddings is not None:
+            parts.append(self.word_embeddings(words))
+        if pooled is not None:
+            for highway in self.highways:
+                pooled = highway(pooled)
+            parts.append(pooled)
+        # under autocast only the products are in low precision
+        kind = parts[-1].dtype
+        hidden = parts[0] if len(parts) == 1 else torch.cat([p.to(kind) for p in parts], dim=-1)
         return hidden if self.projection is None else self.projection(hidden)
 
     def prepare(self) -> None:
@@ -164,8 +205,10 @@ class ElmoTokenEncoder(nn.Module):
     def table_weights(self) -> list[torch.Tensor]:
         """
         What the tables are made of; nothing when an adapter has replaced a module or somebody hooks
-        into it.
+        into it, or when there would be too many characters.
         """
+        if not self.uses_tables:
+            return []
         modules = [self.char_embeddings, *self.convolutions]
         plain = (nn.Embedding, nn.Conv1d)
         if any(type(module) not in plain or has_hooks(module) for module in modules):

@@ -12,10 +12,14 @@ from transformers.utils import can_return_tuple
 
 from .bilm_elmo import ElmoModel, ElmoPreTrainedModel, one_input, refuse_unknown, word_mask
 from .configuration_elmo import ElmoConfig
+from .crf_elmo import ElmoCrf
 from .language_model_elmo import ElmoForPreTraining
 from .layers_elmo import ElmoWordVectors
 from .outputs_elmo import ElmoModelOutput, ElmoState, ElmoTokenClassifierOutput
 from .pooling import pool_words
+
+# what a word without a label has in its place
+NO_LABEL = -100
 
 
 def read_words(
@@ -46,7 +50,10 @@ def num_vectors(config: ElmoConfig) -> int:
 
 
 class ElmoForTokenClassification(ElmoPreTrainedModel):
-    """Dropout and one linear layer over each word, with a task LSTM before it on request."""
+    """
+    Dropout and one linear layer over each word, on request with a task LSTM before it and a CRF
+    after it.
+    """
 
     def __init__(self, config: ElmoConfig):
         super().__init__(config)
@@ -65,6 +72,7 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
             self.task_lstm = nn.LSTM(width, size, batch_first=True, bidirectional=True)
             width = 2 * size
         self.classifier = nn.Linear(width + after, self.num_labels)
+        self.crf = ElmoCrf(config) if config.classifier_decoder == "crf" else None
         self.post_init()
 
     @can_return_tuple
@@ -105,8 +113,12 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
                 vectors = self.elmo.represent([*layers.unbind(dim=2)])
         logits = self.classify(vectors, mask, input_ids)
         loss = None
-        if labels is not None:
+        if labels is not None and self.crf is None:
             loss = self.loss_function(logits, labels, self.config, **kwargs)
+        elif labels is not None:
+            count = kwargs.get("num_items_in_batch")
+            count = (labels != NO_LABEL).sum() if count is None else count
+            loss = self.sentence_losses(logits, labels, mask).sum() / count
         return ElmoTokenClassifierOutput(loss, logits, output.hidden_states, output.state)
 
     def classify(
@@ -138,11 +150,25 @@ class ElmoForTokenClassification(ElmoPreTrainedModel):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """
         The tag of each word: the numbers of the labels, (batch, words), and how probable the model
-        considers each of them. Positions without a word have tags without meaning. A decoder that
-        looks at neighbours would need the mask.
+        considers each of them. Positions without a word have tags without meaning; a CRF, which
+        looks at neighbours, takes every position for a word unless a mask is given.
         """
+        if self.crf is not None:
+            mask = logits.new_ones(logits.shape[:2]) if attention_mask is None else attention_mask
+            return self.crf.decode(logits, mask)
         probabilities, numbers = logits.float().softmax(dim=-1).max(dim=-1)
         return numbers, probabilities
+
+    def sentence_losses(
+        self, logits: torch.Tensor, labels: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
+        """-log P(labels) of each sentence, (batch,), over its words with a label."""
+        if self.crf is not None:
+            return self.crf.losses(logits, labels, mask)
+        losses = nn.functional.cross_entropy(
+            logits.float().transpose(1, 2), labels, ignore_index=NO_LABEL, reduction="none"
+        )
+        return losses.double().sum(dim=1)
 
 
 def run_over_words(lstm: nn.LSTM, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

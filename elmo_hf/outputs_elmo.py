@@ -63,8 +63,9 @@ class ElmoForPreTrainingOutput(ModelOutput):
 @dataclass
 class ElmoTokenClassifierOutput(ModelOutput):
     """
-    loss: cross-entropy over the words whose label is not -100.
-    logits: scores before the softmax, (batch, words, num_labels).
+    loss: the mean of -log P(label) over the words whose label is not -100; with a CRF, -log P of
+        each sentence's labels together, divided by the number of these words.
+    logits: scores before the softmax or the CRF, (batch, words, num_labels).
     hidden_states, state: as in [`ElmoModelOutput`].
     """
 

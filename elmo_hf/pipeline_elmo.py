@@ -1,7 +1,7 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """`pipeline("token-classification")` for words that are rows of characters."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -12,9 +12,27 @@ from transformers.pipelines.token_classification import AggregationStrategy
 class ElmoTokenClassificationPipeline(TokenClassificationPipeline):
     """
     transformers' own reads a text as one sequence; here the model reads its sentences one by one,
-    as the tokenizer splits them. And it looks up a token's name by its id; here a word is a row of
-    ids.
+    as the tokenizer splits them. It looks up a token's name by its id; here a word is a row of
+    ids. And it takes the softmax of logits; here the model says which tags they mean.
     """
+
+    def _forward(self, model_inputs):
+        outputs = super()._forward(model_inputs)
+        if self.model.config.classifier_decoder == "crf":
+            outputs["logits"] = self.decoded(outputs["logits"], outputs["attention_mask"])
+        return outputs
+
+    def decoded(self, logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """
+        (batch, words, tags + 1): logits whose softmax is the probability of the chosen tag of each
+        word, nothing for the other tags, and what is left in one more column.
+        """
+        numbers, chances = cast(Any, self.model).decode(logits, mask)
+        columns = logits.new_zeros(*logits.shape[:2], logits.shape[2] + 1, dtype=chances.dtype)
+        columns[..., -1] = 1 - chances
+        # never zero, or the tag would be one of many
+        kept = chances.clamp(min=torch.finfo(chances.dtype).tiny)
+        return columns.scatter_(2, numbers.unsqueeze(-1), kept.unsqueeze(-1)).log()
 
     def preprocess(self, sentence, offset_mapping=None, **preprocess_params):
         is_text = isinstance(sentence, str) and not preprocess_params["is_split_into_words"]
@@ -43,6 +61,8 @@ class ElmoTokenClassificationPipeline(TokenClassificationPipeline):
     def gather_pre_entities(
         self, sentence, input_ids, scores, offset_mapping, special_tokens_mask, strategy, **kwargs
     ):
+        # without the column of `decoded` that is no tag
+        scores = scores[:, : len(self.model.config.id2label)]
         words = super().gather_pre_entities(
             sentence,
             np.zeros(len(input_ids), dtype=int),

@@ -31,7 +31,18 @@ OVERRIDDEN = {
     ("PushToHubMixin", "_upload_modified_files"): "push_to_hub takes the code of the model along",
     ("PreTrainedModel", "_init_weights"): "weights start as in bilm-tf",
     ("TokenClassificationPipeline", "gather_pre_entities"): "the words of rows in a pipeline",
+    ("TokenClassificationPipeline", "_forward"): "the tags of a CRF in a pipeline",
 }
+
+# arguments of `from_pretrained` that say where the files beside the weights are
+HUB_ARGUMENTS = (
+    "cache_dir",
+    "force_download",
+    "local_files_only",
+    "revision",
+    "subfolder",
+    "token",
+)
 
 
 def weight_version(weight: torch.Tensor) -> int | None:
@@ -98,8 +109,12 @@ def imported_files(module: Path) -> list[Path]:
     return [Path(file) for file in get_relative_import_files(module)]
 
 
-def find_file(name_or_path: Any, file: str, **hub: Any) -> str | None:
-    """A file of a model folder or Hub repository; None if it has no such file."""
+def find_file(name_or_path: Any, file: str, **arguments: Any) -> str | None:
+    """
+    A file of a model folder or Hub repository; None if it has no such file. The arguments are those
+    of `from_pretrained`.
+    """
+    hub = {name: arguments[name] for name in HUB_ARGUMENTS if name in arguments}
     # without the private argument a missing file and a broken connection are the same error
     return cached_file(name_or_path, file, _raise_exceptions_for_missing_entries=False, **hub)
 

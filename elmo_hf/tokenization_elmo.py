@@ -29,73 +29,26 @@ from transformers.utils import (
     to_py_obj,
 )
 
-from .characters import (
-    BEGIN_SENTENCE,
-    BEGIN_WORD,
-    DEFAULT_WIDTH,
-    END_SENTENCE,
-    END_WORD,
-    NO_WORD,
-    PADDING,
-    VOCAB_SIZE,
-    boundary_row,
-    decode_row,
-    encode_word,
-)
+from .characters import DEFAULT_WIDTH, NO_WORD, ByteRows, WordRows
+from .dictionaries import CHARACTERS_FILE, WORDS_FILE, Dictionaries, DictionaryRows
 from .remote_code import PushesCode
 from .text_splitting import WHITESPACE, SplitFunction, SplitSentence, find_splitter
-from .word_encoding import SentenceEncoding, Span, pad_list
-
-BOUNDARIES = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
-
-# An id stands for a byte or a marker, which have no spelling; the markers' names are bilm-tf's.
-VOCABULARY = {
-    "<pad>": NO_WORD,
-    **{f"<0x{byte:02X}>": byte + 1 for byte in range(256)},
-    **BOUNDARIES,
-    "<begin word>": BEGIN_WORD,
-    "<end word>": END_WORD,
-    "<padding>": PADDING,
-}
-NAMES = {index: name for name, index in VOCABULARY.items()}
+from .word_encoding import SentenceEncoding, Span, check_words, depth, pad_list
 
 # What an absent word has in the lists that run along the words.
 FILLS = {"attention_mask": 0, "special_tokens_mask": 1, "token_type_ids": 0}
 
 
-def _depth(ids: Any) -> int:
-    """0 for an id, 1 for a row, 2 for a sentence, 3 for a batch; [] is a sentence without words."""
-    if not isinstance(ids, (list, tuple)):
-        return getattr(ids, "ndim", 0)
-    if not ids:
-        return 2
-    filled = (item for item in ids if not isinstance(item, (list, tuple)) or item)
-    return 1 + _depth(next(filled, []))
-
-
-def _is_special(row: list[int]) -> bool:
-    return not any(row) or any(marker in row for marker in BOUNDARIES.values())
-
-
-def _check_words(words: Any, number: int) -> list[str]:
-    if not isinstance(words, (list, tuple)):
-        raise ValueError(f"Sentence {number} of the batch is {words!r}; give a list of words.")
-    # a set of types, because asking every word takes twice as long
-    if not all(issubclass(kind, str) for kind in set(map(type, words))):
-        place = next(place for place, word in enumerate(words) if not isinstance(word, str))
-        raise ValueError(f"Word {place} of sentence {number} is {words[place]!r}; give a string.")
-    return list(words)
-
-
 class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
     """
-    Words to rows of character ids, without a vocabulary file.
+    Words to rows of character ids; only models with dictionaries have files of their own.
 
     Equal words of one call share one row in the lists that are returned; tensors share nothing.
 
     Args:
         max_characters_per_token (`int`, *optional*, defaults to 50):
             The width of a row. A word keeps its first `max_characters_per_token - 2` bytes.
+            In a model with dictionaries these are code points, and the word's own id comes first.
         boundary_words (`bool`, *optional*, defaults to `True`):
             Whether the words `<S>` and `</S>` become the boundary rows that the biLM was trained
             with. If `False`, they are spelled like any other word.
@@ -108,7 +61,15 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             saved.
         language (`str`, *optional*, defaults to `"en"`):
             The language whose rules the Moses splitter follows.
+        char_ids (`str`, *optional*, defaults to `"bytes"`):
+            What the ids of a word's characters are: `"bytes"`, `"dictionary"` for code points as in
+            ELMoForManyLangs, or `"none"` for words alone; see [`ElmoConfig`].
+        char_dictionary, word_dictionary (`str`, *optional*):
+            The dictionaries as files, unless they are given as `dictionaries`, which are a
+            `Dictionaries`.
     """
+
+    vocab_files_names = {"char_dictionary": CHARACTERS_FILE, "word_dictionary": WORDS_FILE}
 
     def __init__(
         self,
@@ -116,9 +77,12 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         boundary_words: bool = True,
         word_splitter: str | SplitFunction = WHITESPACE,
         language: str = "en",
-        bos_token: str = "<S>",
-        eos_token: str = "</S>",
+        bos_token: str | None = None,
+        eos_token: str | None = None,
         pad_token: str = "<pad>",
+        char_ids: str = "bytes",
+        char_dictionary: str | None = None,
+        word_dictionary: str | None = None,
         **kwargs,
     ):
         if max_characters_per_token < 3:
@@ -126,6 +90,18 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
                 f"`max_characters_per_token` is {max_characters_per_token}; a row needs at least 3."
             )
         find_splitter(word_splitter)
+        # not an argument by name: transformers saves those, and this one is in files of its own
+        dictionaries: Dictionaries | None = kwargs.pop("dictionaries", None)
+        if dictionaries is None and char_ids != "bytes":
+            files = {CHARACTERS_FILE: char_dictionary, WORDS_FILE: word_dictionary}
+            with_words = char_ids == "none" or word_dictionary is not None
+            dictionaries = Dictionaries.load(files.get, char_ids == "dictionary", with_words)
+        self.rows: WordRows = ByteRows(max_characters_per_token)
+        if dictionaries is not None:
+            self.rows = DictionaryRows(dictionaries, max_characters_per_token)
+            char_ids = dictionaries.char_ids
+        self.dictionaries = dictionaries
+        begin, end = self.rows.boundary_words
         self.max_characters_per_token = max_characters_per_token
         self.boundary_words = boundary_words
         self.language = language
@@ -134,9 +110,12 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
             boundary_words=boundary_words,
             word_splitter=word_splitter,
             language=language,
-            bos_token=bos_token,
-            eos_token=eos_token,
+            bos_token=bos_token or begin,
+            eos_token=eos_token or end,
             pad_token=pad_token,
+            char_ids=char_ids,
+            char_dictionary=char_dictionary,
+            word_dictionary=word_dictionary,
             **kwargs,
         )
         # only now: the parent class takes a function for one of its own methods
@@ -148,33 +127,34 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
 
     @property
     def vocab_size(self) -> int:
-        return VOCAB_SIZE
+        return len(self.rows.vocabulary())
 
     def get_vocab(self) -> dict[str, int]:
-        return {**VOCABULARY, **self._added_tokens_encoder}
+        return {**self.rows.vocabulary(), **self._added_tokens_encoder}
 
     def _convert_token_to_id(self, token: str) -> int | list[int]:
-        return VOCABULARY[token] if token in VOCABULARY else self._row(token)
+        return self.rows.names[token] if token in self.rows.names else self._row(token)
 
     def _convert_id_to_token(self, index: int) -> str:
-        return NAMES[index]
+        return {number: name for name, number in self.rows.vocabulary().items()}[index]
 
     def convert_ids_to_tokens(self, ids: Any, skip_special_tokens: bool = False) -> Any:
         """The name of an id, the word of a row, or the words of a sentence of rows."""
         ids = to_py_obj(ids)
-        if _depth(ids) == 0:
+        if depth(ids) == 0:
             return super().convert_ids_to_tokens(ids)
-        if _depth(ids) == 1:
+        if depth(ids) == 1:
             return self._word(ids)
-        return [self._word(row) for row in ids if not (skip_special_tokens and _is_special(row))]
+        shown = [row for row in ids if not (skip_special_tokens and self._is_special(row))]
+        return [self._word(row) for row in shown]
 
     def decode(self, token_ids: Any, skip_special_tokens: bool = False, **kwargs) -> Any:
         """The text of a row or a sentence, or the texts of a batch, always without absent words."""
         ids = to_py_obj(token_ids)
-        if _depth(ids) == 3:
+        if depth(ids) == 3:
             return [self.decode(rows, skip_special_tokens, **kwargs) for rows in ids]
-        if _depth(ids) > 0:
-            ids = [row for row in ([ids] if _depth(ids) == 1 else ids) if any(row)]
+        if depth(ids) > 0:
+            ids = [row for row in ([ids] if depth(ids) == 1 else ids) if any(row)]
         return self._decode(ids, skip_special_tokens=skip_special_tokens, **kwargs)
 
     def tokenize(self, text: str, **kwargs) -> list[str]:  # type: ignore[override]
@@ -194,20 +174,32 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         self.init_kwargs["word_splitter"] = self.word_splitter
         return super().save_pretrained(*args, **kwargs)
 
+    def save_vocabulary(
+        self, save_directory: str, filename_prefix: str | None = None
+    ) -> tuple[str, ...]:
+        """The dictionaries, if there are any."""
+        if self.dictionaries is None:
+            return ()
+        prefix = f"{filename_prefix}-" if filename_prefix else ""
+        return tuple(self.dictionaries.save(save_directory, prefix))
+
     def _row(self, word: str) -> list[int]:
-        if self.boundary_words and word in BOUNDARIES:
-            return boundary_row(BOUNDARIES[word], self.max_characters_per_token)
-        return encode_word(word, self.max_characters_per_token)
+        if self.boundary_words and word in self.rows.boundary_words:
+            return self.rows.boundaries[word]
+        return self.rows.encode(word)
+
+    def _is_special(self, row: list[int]) -> bool:
+        return not any(row) or self.rows.is_boundary(row)
 
     def _input_ids(
         self, encodings: list[SentenceEncoding], as_array: bool
     ) -> list[list[list[int]]] | np.ndarray:
         """Each distinct word is encoded once; an array gathers rows, faster than from lists."""
-        width = self.max_characters_per_token
         distinct = dict.fromkeys(chain.from_iterable(entry.words for entry in encodings))
-        row_of = {word: encode_word(word, width) for word in distinct}
-        row_of.update({word: self._row(word) for word in row_of.keys() & BOUNDARIES.keys()})
-        nothing = [NO_WORD] * width
+        encode, boundaries = self.rows.encode, self.rows.boundaries
+        row_of = {word: encode(word) for word in distinct}
+        row_of.update({word: self._row(word) for word in row_of.keys() & boundaries.keys()})
+        nothing = [NO_WORD] * self.rows.width
         if not as_array:
             return [
                 pad_list([row_of[word] for word in entry.words], nothing, entry.absent)
@@ -222,9 +214,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         return table[np.array(numbers, dtype=np.int64)]  # (sentences, words, characters)
 
     def _word(self, row: list[int]) -> str:
-        if not any(row):
-            return self.pad_token
-        return next((word for word, marker in BOUNDARIES.items() if marker in row), decode_row(row))
+        return self.rows.decode(row) if any(row) else self.pad_token
 
     def _read(
         self, text: Any, is_split_into_words: bool
@@ -240,7 +230,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         if is_split_into_words:
             batched = len(text) > 0 and isinstance(text[0], (list, tuple))
             words = [
-                _check_words(given, number)
+                check_words(given, number)
                 for number, given in enumerate(text if batched else [list(text)])
             ]
             # like the Rust tokenizers: a span of a word that was given counts inside this word
@@ -404,7 +394,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
                 f"Got {list(encoded_inputs)} to pad; give encodings that have `input_ids`."
             )
         ids = encoded_inputs["input_ids"]
-        alone = alone and _depth(ids) < 3
+        alone = alone and depth(ids) < 3
         if return_tensors is None:
             first = ids[0] if isinstance(ids, (list, tuple)) and ids else ids
             return_tensors = (
@@ -434,7 +424,7 @@ class ElmoTokenizer(PushesCode, PreTrainedTokenizer):
         return BatchEncoding(data, tensor_type=return_tensors)
 
     def _as_rows(self, sentence: Any) -> np.ndarray:
-        width = self.max_characters_per_token
+        width = self.rows.width
         rows = to_numpy(sentence).astype(np.int64)
         if rows.size and rows.shape[1:] != (width,):
             raise ValueError(

@@ -13,6 +13,26 @@ def pad_list(values: list, fill: Any, absent: tuple[int, int]) -> list:
     return [fill] * before + values + [fill] * after
 
 
+def depth(ids: Any) -> int:
+    """0 for an id, 1 for a row, 2 for a sentence, 3 for a batch; [] is a sentence without words."""
+    if not isinstance(ids, (list, tuple)):
+        return getattr(ids, "ndim", 0)
+    if not ids:
+        return 2
+    filled = (item for item in ids if not isinstance(item, (list, tuple)) or item)
+    return 1 + depth(next(filled, []))
+
+
+def check_words(words: Any, number: int) -> list[str]:
+    if not isinstance(words, (list, tuple)):
+        raise ValueError(f"Sentence {number} of the batch is {words!r}; give a list of words.")
+    # a set of types, because asking every word takes twice as long
+    if not all(issubclass(kind, str) for kind in set(map(type, words))):
+        place = next(place for place, word in enumerate(words) if not isinstance(word, str))
+        raise ValueError(f"Word {place} of sentence {number} is {words[place]!r}; give a string.")
+    return list(words)
+
+
 @dataclass(slots=True)
 class SentenceEncoding:
     """

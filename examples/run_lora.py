@@ -10,6 +10,7 @@ trained and saved; the merged tagger is an ordinary model folder.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model
@@ -56,7 +57,8 @@ def main() -> None:
     sentences = number_tags(load_tagged(args.train_file, "pos"), str(args.train_file), numbers)
     # No task type: with one, peft would train the whole classifier besides its added matrices.
     settings = LoraConfig(r=args.rank, target_modules=TARGETS)
-    model = get_peft_model(base, settings).train()
+    # a PeftModel, which has the methods of the model inside it as well
+    model: Any = get_peft_model(base, settings).train()
     model.print_trainable_parameters()
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=args.learning_rate)

@@ -64,7 +64,7 @@ def main() -> None:
         # 2. Put a new head on the pretrained biLM. The seed is for its weights and for dropout.
         set_seed(training.seed, device_specific=True)
         model = new_tagger(head, labels, splits["train"]).to(accelerator.device)
-        tokenizer = make_tokenizer(model.config, head.split, head.model_name_or_path)
+        tokenizer = make_tokenizer(model, head.split, head.model_name_or_path)
 
         # 3. Let a frozen biLM read everything once, unless the folder holds another run.
         identity = check_run(accelerator, model, splits, training, data.task)

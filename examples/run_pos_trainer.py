@@ -106,7 +106,7 @@ def make_trainer(model, settings: Settings, data: dict[str, Dataset], tokenizer)
         processing_class=tokenizer,
         data_collator=DataCollatorForTokenClassification(tokenizer),
         # the model says which tags its logits mean
-        preprocess_logits_for_metrics=lambda logits, labels: model.decode(logits)[0],
+        preprocess_logits_for_metrics=lambda logits, labels: model.decode(logits, labels >= 0)[0],
         compute_metrics=token_accuracy,
     )
 

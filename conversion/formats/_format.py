@@ -6,6 +6,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from elmo_hf.dictionaries import Dictionaries
+from elmo_hf.word_vocabulary import WordVocabulary
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -14,6 +19,16 @@ class Mix(NamedTuple):
 
     gamma: float
     scalars: tuple[float, ...]
+
+
+class TaggerHead(NamedTuple):
+    """The head of a tagger."""
+
+    labels: list[str]
+    # under their names in `ElmoForTokenClassification`
+    parameters: Mapping[str, np.ndarray]
+    # keywords of `ElmoConfig`
+    settings: Mapping[str, Any]
 
 
 class Weights(NamedTuple):
@@ -30,11 +45,20 @@ class Weights(NamedTuple):
     files: Mapping[str, Path]
     # `softmax/W` and `softmax/b`, if they are there
     softmax: Mapping[str, Any] = NOTHING
-    # the words of the softmax
+    # the words of the softmax, as a file or, where they are known already, as they are
     vocab_file: Path | None = None
+    vocabulary: WordVocabulary | None = None
     mixes: tuple[Mix, ...] = ()
     # whole sentences for the model card: what was assumed, or left out
     notes: tuple[str, ...] = ()
+    # keywords of `ElmoConfig` that no options.json has
+    settings: Mapping[str, Any] = NOTHING
+    head: TaggerHead | None = None
+    # Adagrad's sums of squared gradients, under the names of the arrays, and the steps they are of
+    accumulators: Mapping[str, Any] = NOTHING
+    steps: int | None = None
+    # of a model that knows words or characters by them
+    dictionaries: Dictionaries | None = None
 
 
 class WeightFormat(NamedTuple):
@@ -44,6 +68,8 @@ class WeightFormat(NamedTuple):
     name: str
     # the files of a model, as globs: what is unpacked of an archive and fetched from the Hub
     wanted: tuple[str, ...]
+    # files that are of this format even alone, as globs
+    parts: tuple[str, ...]
     # whether files of these names are a model in this format
     recognises: Callable[[Sequence[str]], bool]
     # The weights of a folder that was recognised, open as long as the context lasts. `named` are

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elmo_hf.conversion.formats._format import WeightFormat, Weights
+from elmo_hf.conversion.formats.word_level import read_dictionaries, refuse_side_files
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, datasets_of
 from elmo_hf.conversion.weights_file import open_weights
 from elmo_hf.system.untrusted import read_json, refuse_unreadable
@@ -40,6 +41,7 @@ def open_files(source: Source) -> Iterator[Weights]:
     options = read_json(source.options_file)
     with ExitStack() as held:
         arrays = held.enter_context(open_weights(source.weight_file))
+        refuse_side_files(source.weight_file, arrays)
         others = arrays
         if source.softmax_weight_file is not None:
             others = held.enter_context(open_weights(source.softmax_weight_file))
@@ -52,6 +54,7 @@ def open_files(source: Source) -> Iterator[Weights]:
             {"options_file": source.options_file, "weight_file": source.weight_file},
             softmax,
             source.vocab_file,
+            dictionaries=read_dictionaries(options, arrays, source.vocab_file),
         )
 
 
@@ -95,4 +98,4 @@ def check_files(files: Mapping[str, Path | None]) -> Source:
     return Source(options, weights, files.get("softmax_weight_file"), files.get("vocab_file"))
 
 
-FORMAT = WeightFormat("bilm hdf5", (OPTIONS, HDF5, VOCABULARY), recognises, open_folder)
+FORMAT = WeightFormat("bilm hdf5", (OPTIONS, HDF5, VOCABULARY), (), recognises, open_folder)

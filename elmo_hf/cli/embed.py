@@ -106,7 +106,10 @@ def embed(
     with process_group() as processes:
         if dataset_name is not None:
             rows = (dataset_name, dataset_config, dataset_split, column, on_error)
-            source = open_dataset(*rows, split, paragraphs)
+            if split == NONE:
+                source = dataset_source(*rows)
+            else:
+                source = dataset_sentences(*rows, split, paragraphs)
         else:
             shared = processes.count > 1
             source = open_text(pattern or STANDARD_INPUT, split, paragraphs, on_error, shared)
@@ -135,20 +138,6 @@ def open_text(pattern: str, split: str, paragraphs: str, on_error: str, shared: 
     raw = raw_source(pattern, on_error, shared)
     raw = refuse_headers(raw) if split == RESIDUES else raw
     return sentence_source(raw, find_splitter(split), paragraphs)
-
-
-def open_dataset(
-    name: str,
-    config: str | None,
-    dataset_split: str,
-    column: str,
-    on_error: str,
-    split: str,
-    paragraphs: str,
-) -> LineSource:
-    """Sentences of a dataset: as they are, or split."""
-    rows = (name, config, dataset_split, column, on_error)
-    return dataset_source(*rows) if split == NONE else dataset_sentences(*rows, split, paragraphs)
 
 
 def warn_of_raw_text(word: str) -> None:

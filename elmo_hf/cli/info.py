@@ -15,13 +15,17 @@ def info(model: Model = BUNDLED) -> None:
     config = loaded.config
     parts: dict[str, Module] = {"token encoder": loaded.token_encoder}
     parts |= {f"biLSTM layer {number + 1}": layer for number, layer in enumerate(loaded.layers)}
-    filters = ", ".join(f"{count} of {width}" for width, count in config.char_filters)
+    pairs = [] if config.char_ids == "none" else config.char_filters
+    filters = ", ".join(f"{count} of {width}" for width, count in pairs) or "none"
+    words = f"{config.word_vocab_size - 1:,} of {config.word_embedding_size}"
     facts = {
         "model": model,
         "class": saved_class(model) or "unknown",
         "hidden size": f"{config.hidden_size} (2 x {config.projection_size})",
         "cell size": config.cell_size,
         "layers": f"{config.num_hidden_layers} biLSTM + token layer",
+        "characters": config.char_ids,
+        **({"words with a vector": words} if config.word_vocab_size else {}),
         "character filters": f"{filters} ({config.num_filters} in all)",
         "highways": config.num_highway_layers,
         "characters per word": config.max_characters_per_token,

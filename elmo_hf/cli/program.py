@@ -7,10 +7,12 @@ import typer
 from transformers.utils import logging
 
 from elmo_hf._version import __version__
+from elmo_hf.cli.download import download
 from elmo_hf.cli.embed import embed
 from elmo_hf.cli.evaluate import evaluate
 from elmo_hf.cli.export_onnx import export_onnx
 from elmo_hf.cli.info import info
+from elmo_hf.cli.models import models
 from elmo_hf.cli.push import push
 from elmo_hf.cli.tag import tag
 from elmo_hf.cli.vocab import vocab
@@ -48,7 +50,19 @@ def common(
     """Options without a command; the help of `app` is shown in the place of this text."""
 
 
-for command in (convert, embed, evaluate, export, export_onnx, info, push, tag, vocab):
+for command in (
+    convert,
+    download,
+    embed,
+    evaluate,
+    export,
+    export_onnx,
+    info,
+    models,
+    push,
+    tag,
+    vocab,
+):
     app.command()(command)
 
 

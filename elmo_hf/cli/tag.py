@@ -27,7 +27,7 @@ from elmo_hf.tagging.tagger import ElmoTagger
 from elmo_hf.tagging.text_tagging import tag_text
 from elmo_hf.tagging.treebank import fill_tags
 from elmo_hf.text.fasta import RESIDUES, refuse_headers
-from elmo_hf.text.files import find_files
+from elmo_hf.text.files import all_end_in, find_files
 from elmo_hf.text.lines import STANDARD_INPUT, RawLine, RawSource, raw_source
 from elmo_hf.text.paragraphs import check_paragraphs
 from elmo_hf.text.split_option import check_split
@@ -96,16 +96,7 @@ def refuse_options(
 
 def is_treebank(pattern: str) -> bool:
     """Whether files are CoNLL-U, by their endings; refuses a mixture."""
-    if pattern == STANDARD_INPUT:
-        return False
-    files = find_files(pattern)
-    found = [file.name.lower().removesuffix(".gz").endswith(".conllu") for file in files]
-    if any(found) and not all(found):
-        other = files[found.index(False)]
-        raise ValueError(
-            f"{pattern!r} names CoNLL-U files and {str(other)!r}; tag them one after the other."
-        )
-    return all(found)
+    return pattern != STANDARD_INPUT and all_end_in(pattern, [".conllu"], "CoNLL-U")
 
 
 def refuse_columns(source: RawSource) -> RawSource:

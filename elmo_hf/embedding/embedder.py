@@ -76,7 +76,7 @@ class ElmoEmbedder(SentenceEmbedder):
             # a tagger has its biLM inside
             loaded = cast(ElmoModel, model.base_model)
         elif weight_file is not None:
-            from elmo_hf.conversion.convert_allennlp_to_hf import load_converted
+            from elmo_hf.conversion.building import load_converted
             from elmo_hf.conversion.formats.bilm_hdf5 import Source, open_files
 
             with open_files(Source(Path(model), Path(weight_file))) as weights:

@@ -9,12 +9,12 @@ import torch
 
 from elmo_hf.bilm_elmo import evaluating
 from elmo_hf.embedding.word_cache import WordCache
+from elmo_hf.hub.loading import make_tokenizer
 from elmo_hf.layers_elmo import normalize
 from elmo_hf.modeling_elmo import ElmoModel
 from elmo_hf.packing import ElmoPacking
 from elmo_hf.pooling import POOLINGS, pool_words
 from elmo_hf.text.batching import check_batch_size, map_by_length
-from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 # sentences that are sorted by length together
 WINDOW = 1024
@@ -46,12 +46,7 @@ class SentenceEmbedder:
         """`batch_size`: the most sentences that the model reads at once, by default 256."""
         self.batch_size = check_batch_size(batch_size)
         self.model = model.prepare_for_inference()
-        tokenizer = ElmoTokenizer(
-            max_characters_per_token=model.config.max_characters_per_token,
-            # as AllenNLP's
-            boundary_words=True,
-        )
-        self.word_cache = WordCache(self.model, tokenizer)
+        self.word_cache = WordCache(self.model, make_tokenizer(model))
 
     def embed_stream(
         self,

@@ -6,7 +6,6 @@ from threading import RLock
 
 import torch
 
-from elmo_hf.characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
 from elmo_hf.modeling_elmo import ElmoModel
 from elmo_hf.prepared_weights import WeightCopy
 from elmo_hf.tokenization_elmo import ElmoTokenizer
@@ -40,10 +39,8 @@ class WordCache:
     def _clear(self) -> None:
         self.seen = WeightCopy(*self.model.token_encoder.parameters())
         self.numbers: dict[str, int] = {}
-        width = self.model.config.max_characters_per_token
         # the first two rows are `<S>` and `</S>`
-        markers = (BEGIN_SENTENCE, END_SENTENCE)
-        self.vectors = self.encode(torch.tensor([boundary_row(m, width) for m in markers]))
+        self.vectors = self.encode(torch.tensor(self.model.config.boundary_rows))
 
     @torch.inference_mode()
     def encode(self, rows: torch.Tensor) -> torch.Tensor:

@@ -81,8 +81,10 @@ def example(padded: PaddedElmo, batch: int, words: int) -> tuple[torch.Tensor, t
     lengths = torch.randint(1, words + 1, (batch, 1), generator=draw)
     lengths[0] = words
     mask = torch.arange(words) < lengths
-    width = padded.model.config.max_characters_per_token
-    rows = torch.randint(1, 260, (batch, words, width), generator=draw)
+    config = padded.model.config
+    # ids that any character has, and any word that has one
+    end = min([260, *filter(None, (config.vocab_size, config.word_vocab_size))])
+    rows = torch.randint(1, end, (batch, words, config.row_width), generator=draw)
     return rows * mask.unsqueeze(-1), mask.long()
 
 

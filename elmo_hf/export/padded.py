@@ -9,7 +9,6 @@ computed, padding included, and time is one `scan`. The weights are shared with 
 import torch
 from torch import nn
 
-from elmo_hf.characters import BEGIN_SENTENCE, END_SENTENCE, boundary_row
 from elmo_hf.modeling_elmo import (
     ElmoForSequenceClassification,
     ElmoForTokenClassification,
@@ -40,13 +39,16 @@ class PaddedElmo(nn.Module):
             raise ValueError(f"{type(model).__name__} cannot be exported.")
         if model.config.mix_layer_norm:
             raise ValueError("A model with `mix_layer_norm` cannot be exported.")
+        if isinstance(model, ElmoForTokenClassification) and model.crf is not None:
+            raise ValueError(
+                "A tagger with a CRF cannot be exported: ONNX has no search for its best tags."
+            )
         if model.config.num_word_vectors:
             raise ValueError("A model with its own word vectors cannot be exported.")
         self.model = model.eval()
         self.elmo: ElmoModel = model if isinstance(model, ElmoModel) else model.elmo
-        width = model.config.max_characters_per_token
-        for name, marker in (("begin", BEGIN_SENTENCE), ("end", END_SENTENCE)):
-            row = torch.tensor(boundary_row(marker, width), device=model.device)
+        for name, boundary in zip(("begin", "end"), model.config.boundary_rows, strict=True):
+            row = torch.tensor(boundary, device=model.device)
             self.register_buffer(name, row, persistent=False)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor):
@@ -74,8 +76,7 @@ class PaddedElmo(nn.Module):
         reverse = reversed_positions(positions, lengths + 2)
 
         encoder = self.elmo.token_encoder
-        embedded = encoder.char_embeddings(rows.flatten(0, 1))
-        forward = encoder.encode_embedded(embedded).unflatten(0, (batch, words + 2))
+        forward = encoder.encode_whole_rows(rows.flatten(0, 1)).unflatten(0, (batch, words + 2))
         layers = [torch.cat([forward, forward], dim=-1)]
         # time first, as the layers read rows of which none ends early
         streams = (forward.transpose(0, 1), gather_positions(forward, reverse).transpose(0, 1))

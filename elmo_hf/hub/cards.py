@@ -4,12 +4,14 @@
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from elmo_hf.configuration_elmo import ElmoConfig
-from elmo_hf.modeling_elmo import ElmoForTokenClassification, ElmoModel
+from elmo_hf.hub.download import Origin
+from elmo_hf.modeling_elmo import ElmoForTokenClassification, ElmoModel, ElmoPreTrainedModel
 from elmo_hf.remote_code import AUTO_CLASSES
 
 PAPER = "[Peters et al. 2018](https://arxiv.org/abs/1802.05365)"
@@ -21,45 +23,108 @@ PIPELINE_TAGS = {
 }
 
 
-def converted_card(model: ElmoModel, error: float) -> str:
-    """For a model converted from hdf5; `error` is its largest one against the reference."""
+def converted_card(
+    model: ElmoModel,
+    error: float,
+    notes: Sequence[str] = (),
+    whole: ElmoPreTrainedModel | None = None,
+    origin: Origin | None = None,
+) -> str:
+    """
+    For a model converted from published weights; `error` is its largest one against the reference,
+    and `notes` are sentences about its origin. `whole` is the biLM with its head, if it has one,
+    and `origin` the published model that was downloaded, if one was.
+    """
     source = model.config.provenance or {}
+    is_tagger = isinstance(whole, ElmoForTokenClassification)
     rows = {
-        "weights": f"{code(source['weight_file'])}, SHA-256 {code(source['weight_sha256'])}",
-        "options": f"{code(source['options_file'])}, SHA-256 {code(source['options_sha256'])}",
+        **original_files(source),
         "converted by": plain(source["converted_by"]),
         "parameters": f"{model.num_parameters():,}",
         "largest relative error against an independent numpy implementation": f"{error:.1e}",
     }
+    if whole is not None and is_tagger:
+        usage = f"{describe_tagger(whole.config, 'its biLM')}\n\n{TAGGER_SNIPPET}"
+    else:
+        usage = VECTORS_SNIPPET.format(size=model.config.hidden_size)
     return card(
-        "ElmoModel",
+        "ElmoForTokenClassification" if is_tagger else "ElmoModel",
         "ELMo, converted for transformers",
         f"""\
-Deep contextualised word representations ({PAPER}), converted from the hdf5 layout of bilm-tf and
-AllenNLP by elmo_hf.
+Deep contextualised word representations ({PAPER}), converted by elmo_hf from the files
+below.
 
-```python
-from elmo_hf import ElmoModel, ElmoTokenizer
-
-tokenizer = ElmoTokenizer.from_pretrained("this-folder-or-repository")
-model = ElmoModel.from_pretrained("this-folder-or-repository")
-batch = tokenizer([["The", "river", "bank", "."]], is_split_into_words=True, return_tensors="pt")
-vectors = model(**batch).last_hidden_state  # (1, 4, {model.config.hidden_size})
-```
-
+{usage}
 ## Origin
 
 {table(["", ""], [[name, fact] for name, fact in rows.items()])}
 
-The weights keep the licence under which their authors published them.
+{published_section(origin) if origin else ""}\
+{bullets(notes)}The weights keep the licence under which their authors published them.
 
 ## Limits
 
 The model reads words, not sub-words. Split text as the training text was split (Moses-like tokens
-for the published English models), and do not lowercase it. The layer weights (`mixes`) are equal
-until a task learns them.
+for the published English models), and do not lowercase it. {about_output(model)}
 """,
     )
+
+
+def published_section(origin: Origin) -> str:
+    """What the registry says of a model, and where its files were found."""
+    model = origin.model
+    facts = {
+        "published model": f"{code(model.name)}: {plain(model.title)}",
+        "licence": plain(model.licence),
+        "citation": plain(model.citation),
+        "page": plain(model.page),
+        "notes": plain(model.notes),
+    }
+    files = [
+        [code(one.path.name), plain(one.url or "put there by hand"), code(one.sha256)]
+        for one in origin.files
+    ]
+    return f"""\
+{table(["", ""], [[name, fact] for name, fact in facts.items() if fact])}
+
+{table(["downloaded file", "from", "SHA-256"], files)}
+
+"""
+
+
+def about_output(model: ElmoModel) -> str:
+    """What `last_hidden_state` is, in the card of a biLM."""
+    layer = model.config.aligned_layer
+    if layer is not None:
+        return (
+            f"`last_hidden_state`\nis layer {layer}, mapped into the space of the languages it was "
+            "aligned with;\n`hidden_states` are not mapped."
+        )
+    learned = [part for mix in model.mixes for part in mix.parameters()]
+    if any(part.unique().tolist() not in ([0.0], [1.0]) for part in learned):
+        return "The layer weights (`mixes`) are those\nthat the original task has learned."
+    return "The layer weights (`mixes`) are equal\nuntil a task learns them."
+
+
+def original_files(source: dict[str, Any]) -> dict[str, str]:
+    """The files of a converted model with their hashes, by what they are."""
+    names = {
+        "weight_file": "weights",
+        "options_file": "options",
+        "alignment_file": "map of a layer",
+    }
+    return {
+        names.get(kind, kind.removesuffix("_file").replace("_", " ")): (
+            f"{code(name)}, SHA-256 {code(source[kind.removesuffix('_file') + '_sha256'])}"
+        )
+        for kind, name in source.items()
+        if kind.endswith("_file")
+    }
+
+
+def bullets(notes: Sequence[str]) -> str:
+    """Sentences as a list with a blank line after it; nothing without any."""
+    return "".join(f"- {plain(note)}\n" for note in notes) + ("\n" if notes else "")
 
 
 def tagger_card(
@@ -172,6 +237,16 @@ def card(kind: str, title: str, text: str, **facts: Any) -> str:
     return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n# {plain(title)}\n\n{text}"))
 
 
+VECTORS_SNIPPET = """\
+```python
+from elmo_hf import ElmoModel, ElmoTokenizer
+
+tokenizer = ElmoTokenizer.from_pretrained("this-folder-or-repository")
+model = ElmoModel.from_pretrained("this-folder-or-repository")
+batch = tokenizer([["The", "river", "bank", "."]], is_split_into_words=True, return_tensors="pt")
+vectors = model(**batch).last_hidden_state  # (1, 4, {size})
+```
+"""
 TAGGER_SNIPPET = """\
 ```python
 from transformers import pipeline
@@ -187,6 +262,7 @@ def describe_tagger(config: ElmoConfig, base: str) -> str:
     labels = sorted(plain(label) for label in (config.id2label or {}).values())
     size = config.task_lstm_size
     head = f"a BiLSTM of 2 x {size} and a linear layer" if size else "a linear layer"
+    head += " under a CRF" if config.classifier_decoder == "crf" else ""
     return (
         f"A tagger on [ELMo](https://arxiv.org/abs/1802.05365) with {len(labels)} tags\n"
         f"({', '.join(labels)}): {head} on {plain(base)}."

@@ -4,12 +4,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
 
 from elmo_hf.configuration_elmo import ElmoConfig
+from elmo_hf.dictionaries import DictionaryRows
 from elmo_hf.hub.bundled import WEIGHTS, find_model
 from elmo_hf.modeling_elmo import ElmoModel, ElmoPreTrainedModel
 from elmo_hf.private_interfaces import find_file
@@ -24,7 +25,7 @@ TOKENIZER = "tokenizer_config.json"
 SETTINGS = ("config.json", TOKENIZER, "special_tokens_map.json")
 # that of float16, in which models may run as well; those of real models are below 100
 LARGEST_WEIGHT = 65504
-BILM = ("token_encoder.", "layers.")
+BILM = ("token_encoder.", "layers.", "alignment.")
 Loaded = TypeVar("Loaded", bound=ElmoPreTrainedModel)
 
 
@@ -67,6 +68,11 @@ def load_tokenizer(name: str, config: ElmoConfig) -> ElmoTokenizer:
             f"{name!r} has a tokenizer of {tokenizer.max_characters_per_token} characters per word "
             f"beside a model of {width}; get tokenizer_config.json again."
         )
+    if tokenizer.rows.width != config.row_width:
+        raise ValueError(
+            f"{name!r} has a tokenizer that gives a word {tokenizer.rows.width} ids beside a model "
+            f"that reads {config.row_width}; get tokenizer_config.json and the dictionaries again."
+        )
     with trouble_is_an_error(name):
         # its other settings are checked by nobody else
         tokenizer([["word"]], is_split_into_words=True, padding=True)
@@ -74,17 +80,25 @@ def load_tokenizer(name: str, config: ElmoConfig) -> ElmoTokenizer:
 
 
 def make_tokenizer(
-    config: ElmoConfig, split: str | None = None, base: str | None = None
+    model: ElmoPreTrainedModel | ElmoConfig, split: str | None = None, base: str | None = None
 ) -> ElmoTokenizer:
     """
-    The tokenizer of a new model. It splits raw text by the splitter that `split` names; without one
-    like the tokenizer of the model `base`, or at blanks.
+    The tokenizer of a model, or of a configuration that asks for no dictionaries. It splits raw
+    text by the splitter that `split` names; without one like the tokenizer of the model `base`, or
+    at blanks if it has none.
     """
-    words: dict[str, Any] = {} if split is None else {"word_splitter": splitter_name(split)}
-    if split is None and base is not None and has_tokenizer(find_model(base)):
+    config = model if isinstance(model, ElmoConfig) else model.config
+    settings: dict[str, Any] = {"max_characters_per_token": config.max_characters_per_token}
+    if split is not None:
+        settings["word_splitter"] = splitter_name(split)
+    elif base is not None and has_tokenizer(find_model(base)):
         known = load_tokenizer(find_model(base), config)
-        words = {"word_splitter": known.word_splitter, "language": known.language}
-    return ElmoTokenizer(max_characters_per_token=config.max_characters_per_token, **words)
+        settings |= {"word_splitter": known.word_splitter, "language": known.language}
+    if config.char_ids != "bytes":
+        if isinstance(model, ElmoConfig):
+            raise ValueError("This model knows words by dictionaries; pass the model itself.")
+        settings["dictionaries"] = cast(DictionaryRows, model.word_rows).dictionaries
+    return ElmoTokenizer(**settings)
 
 
 def load_config(place: str) -> ElmoConfig:

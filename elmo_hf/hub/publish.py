@@ -10,6 +10,7 @@ from huggingface_hub import HfApi
 # HTTPError is that of the HTTP client, which differs between versions of huggingface_hub.
 from huggingface_hub.errors import HfHubHTTPError, HTTPError, LocalTokenNotFoundError
 
+from elmo_hf.dictionaries import CHARACTERS_FILE, WORDS_FILE
 from elmo_hf.hub.cards import plain_card
 from elmo_hf.hub.loading import INDEX, saved_class, weight_files
 from elmo_hf.remote_code import add_code
@@ -25,6 +26,8 @@ PUBLISHED = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "lm_vocabulary.txt",
+    CHARACTERS_FILE,
+    WORDS_FILE,
     "README.md",
     "all_results.json",
 )

@@ -7,29 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from elmo_hf.characters import (
-    BEGIN_SENTENCE,
-    DEFAULT_WIDTH,
-    END_SENTENCE,
-    boundary_row,
-    encode_word,
-)
+from elmo_hf.characters import WordRows
 from elmo_hf.modeling_elmo import ElmoForPreTraining
 from elmo_hf.pretraining.streams import PackedStream
 from elmo_hf.word_vocabulary import BEGIN, END, WordVocabulary
 
-# holds any character id
-ROW_TYPE = np.dtype(np.int16)
+# holds the id of any character or word
+ROW_TYPE = np.dtype(np.int32)
 
 
-def encode_tokens(
-    tokens: Sequence[Sequence[str]], steps: int, width: int = DEFAULT_WIDTH
-) -> torch.Tensor:
-    """Character ids (rows, steps, width) of rows of tokens; zeros where a row has ended."""
+def encode_tokens(tokens: Sequence[Sequence[str]], steps: int, word_rows: WordRows) -> torch.Tensor:
+    """Ids (rows, steps, row_width) of rows of tokens; zeros where a row has ended."""
     # every distinct token has a number from 1 on, in the order of first occurrence; 0 is no token
     numbers: dict[str, int] = {}
     places = [[numbers.setdefault(token, len(numbers) + 1) for token in row] for row in tokens]
-    rows = [encode_token(token, width) for token in numbers]
+    rows, width = [encode_token(token, word_rows) for token in numbers], word_rows.width
     table = np.frombuffer(bytes(ROW_TYPE.itemsize * width) + b"".join(rows), ROW_TYPE)
     padded = [row + [0] * (steps - len(row)) for row in places]
     return torch.from_numpy(table.reshape(-1, width)[np.array(padded, np.int64)].astype(np.int64))
@@ -37,12 +29,11 @@ def encode_tokens(
 
 # Bounded, because frequent words make up most of any text.
 @functools.lru_cache(maxsize=1 << 14)
-def encode_token(token: str, width: int) -> bytes:
-    """The character ids of one token; a word spelled like a boundary is one, as in bilm-tf."""
-    if token in (BEGIN, END):
-        row = boundary_row(BEGIN_SENTENCE if token == BEGIN else END_SENTENCE, width)
-    else:
-        row = encode_word(token, width)
+def encode_token(token: str, word_rows: WordRows) -> bytes:
+    """The ids of one token; a word spelled like a boundary is one, as in bilm-tf."""
+    # streams have these names for the boundaries, whatever the model's dictionaries say
+    boundaries = dict(zip((BEGIN, END), word_rows.boundaries.values(), strict=True))
+    row = (boundaries | word_rows.boundaries).get(token) or word_rows.encode(token)
     return np.array(row, ROW_TYPE).tobytes()
 
 
@@ -56,13 +47,13 @@ def number_tokens(
 
 
 def stream_batch(
-    forward: PackedStream, backward: PackedStream, vocabulary: WordVocabulary, width: int
+    forward: PackedStream, backward: PackedStream, vocabulary: WordVocabulary, rows: WordRows
 ) -> dict[str, torch.Tensor]:
     """The next inputs of `ElmoForPreTraining`."""
     batch = {}
     for stream, suffix in ((forward, ""), (backward, "_backward")):
         inputs, targets = next(stream)
-        batch[f"input_ids{suffix}"] = encode_tokens(inputs, stream.steps, width)
+        batch[f"input_ids{suffix}"] = encode_tokens(inputs, stream.steps, rows)
         batch[f"labels{suffix}"] = number_tokens(targets, stream.steps, vocabulary)
     return batch
 
@@ -72,8 +63,7 @@ def next_batch(
 ) -> dict[str, torch.Tensor]:
     """The next inputs of this model, on its device."""
     forward, backward = streams
-    width = model.config.max_characters_per_token
-    batch = stream_batch(forward, backward, known_words(model), width)
+    batch = stream_batch(forward, backward, known_words(model), model.word_rows)
     return {name: part.to(model.device) for name, part in batch.items()}
 
 

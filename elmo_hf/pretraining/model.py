@@ -49,9 +49,10 @@ def continued_model(name: str, vocabulary: WordVocabulary | None) -> ElmoForPreT
         return load_model(ElmoForPreTraining, name)
     words: dict[str, Any] = vocabulary.config_fields()
     model = ElmoForPreTraining(ElmoConfig.from_pretrained(name, **words))
-    weights = load_elmo(name).state_dict()
+    bilm = load_elmo(name)
+    model.elmo.dictionaries, weights = bilm.dictionaries, bilm.state_dict()
     # a language model has no mix of layers
-    bilm = {key: weight for key, weight in weights.items() if not key.startswith("mixes.")}
-    model.elmo.load_state_dict(bilm)
+    shared = {key: weight for key, weight in weights.items() if not key.startswith("mixes.")}
+    model.elmo.load_state_dict(shared)
     model.vocabulary = vocabulary
     return model

@@ -147,8 +147,8 @@ class ElmoScorer:
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Character ids and word numbers of tokenised sentences, padded with zeros and -100."""
-        width, longest = self.model.config.max_characters_per_token, max(map(len, sentences))
-        input_ids = encode_tokens(sentences, longest, width)
+        longest = max(map(len, sentences))
+        input_ids = encode_tokens(sentences, longest, self.model.word_rows)
         labels = number_tokens(sentences, longest, self.vocabulary)
         return input_ids.to(self.model.device), labels.to(self.model.device)
 

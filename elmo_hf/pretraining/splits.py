@@ -57,6 +57,11 @@ def needs_word_counts(settings: PretrainingSettings) -> bool:
     return saved_class(settings.model_name_or_path) != "ElmoForPreTraining"
 
 
+def has_new_softmax(settings: PretrainingSettings) -> bool:
+    """Whether the softmax is not that of the model to continue from."""
+    return settings.vocab_file is not None or needs_word_counts(settings)
+
+
 def read_files(pattern: str | Path, split: str, quiet: bool, counts: Counter[str] | None) -> Corpus:
     files = find_files(pattern)
     with tqdm(

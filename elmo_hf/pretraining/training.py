@@ -3,8 +3,10 @@
 
 import hashlib
 import math
+import sys
 import time
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,12 +15,20 @@ from tqdm.auto import tqdm
 
 from elmo_hf.hub.loading import make_tokenizer
 from elmo_hf.modeling_elmo import ElmoForPreTraining, ElmoState
+from elmo_hf.pretraining.accumulators import (
+    INITIAL,
+    describe_accumulators,
+    find_accumulators,
+    load_accumulators,
+)
 from elmo_hf.pretraining.batches import known_words, next_batch
 from elmo_hf.pretraining.corpus import BlockCorpus
 from elmo_hf.pretraining.evaluation import evaluate, format_figures
 from elmo_hf.pretraining.settings import RECIPES, PretrainingSettings, TrainingOptions
+from elmo_hf.pretraining.splits import has_new_softmax
 from elmo_hf.pretraining.streams import PackedStream
 from elmo_hf.pretraining.weight_average import WeightAverage
+from elmo_hf.system.checksums import checksum
 from elmo_hf.training.checkpoints import Checkpoints, save_model
 from elmo_hf.training.divergence import refuse_divergence
 from elmo_hf.training.folder import SPLIT_TEXT
@@ -49,7 +59,7 @@ def make_optimizer(
     rate = settings.highest_learning_rate
     if settings.recipe == "bilm":
         return torch.optim.Adagrad(
-            model.parameters(), lr=rate, initial_accumulator_value=1.0, fused=fused
+            model.parameters(), lr=rate, initial_accumulator_value=INITIAL, fused=fused
         )
     matrices = [weight for weight in model.parameters() if weight.dim() > 1]
     vectors = [weight for weight in model.parameters() if weight.dim() <= 1]
@@ -151,15 +161,15 @@ class Pretraining:
         self.settings, self.accelerator, self.model = settings, accelerator, model
         self.streams, self.corpus, self.validation = streams, streams[0].corpus, validation
         split = settings.split if settings.is_raw else None
-        self.tokenizer = make_tokenizer(model.config, split, settings.model_name_or_path)
+        self.tokenizer = make_tokenizer(model, split, settings.model_name_or_path)
+        optimizer = make_optimizer(settings, model, accelerator.device)
+        self.is_main = accelerator.is_main_process
+        self.accumulators = self.continue_optimizer(optimizer)
         # before accelerate moves it
         identity = self.identify()
-        self.is_main = accelerator.is_main_process
         self.recipe = RECIPES[settings.recipe]
         # the model as accelerate wraps it for several processes
-        self.wrapped_model, self.optimizer = accelerator.prepare(
-            model, make_optimizer(settings, model, accelerator.device)
-        )
+        self.wrapped_model, self.optimizer = accelerator.prepare(model, optimizer)
         words_per_step = streams[0].num_rows * settings.window_size
         self.steps_per_epoch = math.ceil(self.corpus.num_predictions / words_per_step)
         self.num_steps = (
@@ -175,6 +185,18 @@ class Pretraining:
         # losses since the last report
         self.recent: list[torch.Tensor] = []
 
+    def continue_optimizer(self, optimizer: torch.optim.Optimizer) -> Path | None:
+        """Loads the accumulators of a bilm-tf run that are beside the model; returns their file."""
+        path = find_accumulators(self.settings)
+        if path is None:
+            return None
+        # another vocabulary means a new softmax, and with it another problem
+        is_used = not has_new_softmax(self.settings)
+        steps = load_accumulators(optimizer, self.model, path) if is_used else None
+        if self.is_main:
+            tqdm.write(describe_accumulators(path, steps, is_used), file=sys.stderr)
+        return path if is_used else None
+
     def identify(self) -> dict[str, Any]:
         """What decides the result of a run; the model must be as it was before its training."""
         names = {field.name for field in fields(TrainingOptions)} - MAY_CHANGE
@@ -189,6 +211,8 @@ class Pretraining:
         # a new model is known by its configuration and the seed
         if self.settings.model_name_or_path is not None:
             contents["model to start from"] = hash_weights(self.model.elmo)
+        if self.accumulators is not None:
+            contents["optimizer to start from"] = f"{checksum(self.accumulators):08x}"
         return describe_run(
             "language model", self.model, settings, contents, self.accelerator.num_processes
         )

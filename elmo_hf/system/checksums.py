@@ -5,6 +5,7 @@ They protect against disks and interruptions, not against people: who can change
 its checksum.
 """
 
+import hashlib
 import json
 import zlib
 from pathlib import Path
@@ -14,6 +15,12 @@ from elmo_hf.system.untrusted import read_json
 NAME = "checksums.json"
 # bytes that are read at a time
 BLOCK = 1 << 20
+
+
+def hash_file(path: Path, kind: str = "sha256") -> str:
+    """The hexadecimal hash of a file, by a name of `hashlib`."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def write_checksums(folder: Path) -> None:

@@ -13,6 +13,16 @@ from elmo_hf.system.program import run_program
 
 Model = Annotated[str, typer.Option("--model", help="A model: a folder, a Hub name, or bundled.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
+AllowHttp = Annotated[
+    bool,
+    typer.Option(
+        "--allow-http",
+        help="Also download from places without https:// what has no known hash.",
+    ),
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Download nothing; use what is in the cache.")
+]
 # The settings of an app whose options are listed as `--output-dir` and accepted as `--output_dir`.
 NORMALIZE = {"token_normalize_func": lambda token: token.replace("_", "-")}
 

@@ -1,25 +1,29 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Files that a stranger may have made are data: bounds are checked before anything is allocated.
 
-JSON, zip archives and the headers of safetensors files are opened here, and names out of such files
-are made fit for a terminal. A file that cannot be right ends in one sentence. Two formats are
-checked elsewhere by the same rule: hdf5 in `conversion/weights_file.py`, the only module that knows
-h5py, and lines of text in `text_lines.py`, which is published with models and imports no room.
+JSON, zip and tar archives and the headers of safetensors files are opened here, and names out of
+such files are made fit for a terminal. A file that cannot be right ends in one sentence. Three
+formats are checked elsewhere by the same rule: hdf5 in `conversion/weights_file.py`, the only
+module that knows h5py, pickled tensors in `conversion/torch_file.py`, and lines of text in
+`text_lines.py`, which is published with models and imports no room.
 """
 
+import bz2
+import gzip
 import io
 import json
 import math
 import os
 import stat
 import struct
+import tarfile
 import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from elmo_hf.system.failures import first_line
 
@@ -27,12 +31,14 @@ from elmo_hf.system.failures import first_line
 # a tagger names each tag twice; the most that any known one has are some thousands.
 LARGEST_JSON = 1 << 24
 MOST_VALUES = 300_000
-# Bytes that a zip may unpack to: weights shrink by a tenth, text by a factor of four.
+# Bytes that an archive may unpack to: weights shrink by a tenth, text by a factor of four.
 ALWAYS_ALLOWED = 1 << 26
 LARGEST_RATIO = 16
 LARGEST_ARCHIVE = 1 << 36
 # bytes of a zip's list of members; those of ELMo models have a handful
 LARGEST_DIRECTORY = 1 << 22
+# bytes of all headers of a tar; an AllenNLP archive has some tens of members
+LARGEST_HEADERS = 1 << 18
 LONGEST_NAME = 255
 BLOCK = 1 << 20
 # how a file begins that git has not fetched yet
@@ -148,38 +154,64 @@ def is_tensor(entry: Any) -> bool:
     return len(offsets) == 2 and offsets[1] - offsets[0] == size
 
 
+def is_archive(path: Path) -> bool:
+    """Whether a file looks like an archive that `unpack` opens."""
+    return zipfile.is_zipfile(path) or is_tar(path)
+
+
 def unpack(archive: Path, folder: Path, is_wanted: Callable[[str], bool]) -> list[str]:
     """
-    Unpacks those members of a zip whose file name is wanted, each into a folder of its own; returns
-    the file names of all members.
+    Unpacks those members of a zip or a tar whose file name is wanted, each into a folder of its
+    own; returns the file names of all members.
     """
     refuse_pointer(archive)
     size = archive.stat().st_size
     allowed = min(max(ALWAYS_ALLOWED, LARGEST_RATIO * size), LARGEST_ARCHIVE)
+    with damage_is_an_error(archive):
+        if is_tar(archive):
+            return unpack_tar(archive, folder, is_wanted, allowed)
+        return unpack_zip(archive, folder, is_wanted, allowed)
+
+
+def unpack_zip(
+    archive: Path, folder: Path, is_wanted: Callable[[str], bool], allowed: int
+) -> list[str]:
     names = []
-    with damage_is_an_error(archive), BoundedFile(archive) as file, zipfile.ZipFile(file) as zipped:
+    with BoundedFile(archive) as file, zipfile.ZipFile(file) as zipped:
         for number, member in enumerate(zipped.infolist()):
-            path = PurePosixPath(member.filename.replace("\\", "/"))
-            if path.is_absolute() or ".." in path.parts:
-                raise ValueError(
-                    f"The zip {str(archive)!r} points outside its folder with {member.filename!r}."
-                )
-            names.append(path.name)
-            if member.is_dir() or not is_wanted(path.name):
+            names.append(safe_name(archive, member.filename))
+            if member.is_dir() or not is_wanted(names[-1]):
                 continue
-            refuse_odd_member(archive, member, path.name)
+            refuse_odd_member(archive, member, names[-1])
             (folder / str(number)).mkdir()
-            with zipped.open(member) as source, (folder / str(number) / path.name).open("xb") as to:
+            target = folder / str(number) / names[-1]
+            with zipped.open(member) as source, target.open("xb") as to:
                 while block := source.read(BLOCK):
                     # the sizes that the archive declares are only claims
                     allowed -= len(block)
                     if allowed < 0:
-                        raise ValueError(
-                            f"The zip {str(archive)!r} unpacks to more than {LARGEST_RATIO} times "
-                            "its size, which no honest one does."
-                        )
+                        refuse_bomb(archive)
                     to.write(block)
     return names
+
+
+def safe_name(archive: Path, name: str) -> str:
+    """The file name of a member, which must be inside the folder that it is unpacked to."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"{called(archive)} points outside its folder with {name!r}.")
+    return path.name
+
+
+def refuse_bomb(archive: Path) -> None:
+    raise ValueError(
+        f"{called(archive)} unpacks to more than {LARGEST_RATIO} times its size, which no honest "
+        "one does."
+    )
+
+
+def called(archive: Path) -> str:
+    return f"The {'tar' if is_tar(archive) else 'zip'} {str(archive)!r}"
 
 
 def refuse_odd_member(archive: Path, member: zipfile.ZipInfo, name: str) -> None:
@@ -191,29 +223,44 @@ def refuse_odd_member(archive: Path, member: zipfile.ZipInfo, name: str) -> None
         problem = "is packed by an unusual method; unpack it yourself and name the folder"
     elif stat.S_ISLNK(member.external_attr >> 16):
         problem = "is a link, which is refused"
-    elif len(os.fsencode(name)) > LONGEST_NAME:
-        problem = f"has a name of more than {LONGEST_NAME} bytes"
+    refuse_member(archive, member.filename, problem or odd_name(name))
+
+
+def odd_name(name: str) -> str | None:
+    """What is wrong with a file name, if anything is."""
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        return f"has a name of more than {LONGEST_NAME} bytes"
+    return None
+
+
+def refuse_member(archive: Path, name: str, problem: str | None) -> None:
     if problem:
-        shown = member.filename if len(member.filename) < 80 else f"{member.filename[:80]}..."
-        raise ValueError(f"In the zip {str(archive)!r}, {shown!r} {problem}.")
+        shown = name if len(name) < 80 else f"{name[:80]}..."
+        where = called(archive).replace("The", "In the", 1)
+        raise ValueError(f"{where}, {shown!r} {problem}.")
 
 
 @contextmanager
 def damage_is_an_error(archive: Path) -> Iterator[None]:
-    """A damaged zip makes Python raise errors of many kinds."""
+    """A damaged archive makes Python raise errors of many kinds."""
     try:
         yield
     except (
         zipfile.BadZipFile,
+        tarfile.TarError,
         zlib.error,
         struct.error,
         EOFError,
         OverflowError,
         RuntimeError,
         UnicodeError,
+        OSError,
     ) as error:
+        # those of the system, such as a full disk, have a number
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise ValueError(
-            f"The zip {str(archive)!r} is damaged ({first_line(error)}); get the file again."
+            f"{called(archive)} is damaged ({first_line(error)}); get the file again."
         ) from error
 
 
@@ -235,6 +282,90 @@ class BoundedFile(io.BufferedReader):
             return super().seek(offset, whence)
         except (OSError, ValueError) as error:
             raise zipfile.BadZipFile("it points outside the file") from error
+
+
+def is_tar(path: Path) -> bool:
+    """Whether a file is a tar or may hold one: it is packed by gzip or bzip2."""
+    with path.open("rb") as file:
+        start = file.read(262)
+    return start[:2] == b"\x1f\x8b" or start[:3] == b"BZh" or start[257:] == b"ustar"
+
+
+def open_tar(archive: Path) -> BinaryIO:
+    """The unpacked bytes of a tar."""
+    with archive.open("rb") as file:
+        start = file.read(3)
+    if start[:2] == b"\x1f\x8b":
+        return cast(BinaryIO, gzip.GzipFile(archive))
+    return cast(BinaryIO, bz2.BZ2File(archive)) if start == b"BZh" else archive.open("rb")
+
+
+def unpack_tar(
+    archive: Path, folder: Path, is_wanted: Callable[[str], bool], allowed: int
+) -> list[str]:
+    names = []
+    with open_tar(archive) as stream:
+        headers = TarHeaders(archive, stream, allowed)
+        tar = tarfile.TarFile(fileobj=cast(BinaryIO, headers))
+        for number, member in enumerate(tar):
+            names.append(safe_name(archive, member.name))
+            if member.isdir() or not is_wanted(names[-1]):
+                continue
+            is_plain = member.isreg() and not member.issparse()
+            problem = (
+                odd_name(names[-1])
+                if is_plain
+                else "is a link or not a plain file, which is refused"
+            )
+            refuse_member(archive, member.name, problem)
+            if member.offset_data + member.size > allowed:
+                refuse_bomb(archive)
+            (folder / str(number)).mkdir()
+            stream.seek(member.offset_data)
+            with (folder / str(number) / names[-1]).open("xb") as to:
+                copy_exactly(stream, member.size, to)
+        # tarfile takes a damaged header for the end
+        if headers.last != bytes(tarfile.BLOCKSIZE):
+            raise tarfile.ReadError("a header is not readable, or the end is missing")
+        # the checksum comes last
+        while stream.read(BLOCK):
+            if stream.tell() > allowed:
+                refuse_bomb(archive)
+    return names
+
+
+def copy_exactly(source: BinaryIO, size: int, to: BinaryIO) -> None:
+    while size > 0:
+        block = source.read(min(size, BLOCK))
+        if not block:
+            raise EOFError("it ends too early")
+        to.write(block)
+        size -= len(block)
+
+
+class TarHeaders:
+    """What tarfile reads of a tar: headers only, few of them, and never far behind each other."""
+
+    def __init__(self, archive: Path, stream: BinaryIO, allowed: int):
+        self.archive, self.stream, self.allowed = archive, stream, allowed
+        self.left, self.last = LARGEST_HEADERS, b""
+
+    def read(self, size: int = -1) -> bytes:
+        # a header says itself how long its name is
+        if not 0 <= size <= self.left:
+            raise tarfile.ReadError("its headers are too large")
+        self.left -= size
+        self.last = self.stream.read(size)
+        return self.last
+
+    def seek(self, offset: int) -> int:
+        # whatever lies between is unpacked, even if nobody needs it
+        if offset > self.allowed:
+            refuse_bomb(self.archive)
+        return self.stream.seek(offset)
+
+    def tell(self) -> int:
+        return self.stream.tell()
 
 
 def printable(text: object) -> str:

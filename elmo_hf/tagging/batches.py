@@ -7,6 +7,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset
 
+from elmo_hf.hub.loading import make_tokenizer
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.tagging.feature_cache import FeatureCache
 from elmo_hf.text.batching import batches_by_length
@@ -97,7 +98,7 @@ def make_batches(
     The batches of each split. With a `cache_dir` the biLM, which must be frozen, reads every
     sentence once and its layers are kept there.
     """
-    tokenizer = ElmoTokenizer(max_characters_per_token=model.config.max_characters_per_token)
+    tokenizer = make_tokenizer(model)
     caches: dict[str, FeatureCache | None] = dict.fromkeys(splits)
     if cache_dir is not None:
         if any(weight.requires_grad for weight in model.elmo.layers.parameters()):

@@ -102,17 +102,15 @@ def tag_split(
     for batch in tqdm(loader, desc=name, leave=False, disable=not accelerator.is_main_process):
         logits = model(**to_device(batch, accelerator.device)).logits.float()
         numbers, chances = model.decode(logits, batch["attention_mask"])
-        losses = torch.nn.functional.cross_entropy(
-            logits.transpose(1, 2), batch["labels"], reduction="none"
-        )
-        parts = (numbers, chances, losses, batch["attention_mask"])
+        losses = model.sentence_losses(logits, batch["labels"], batch["attention_mask"])
+        parts = (numbers, chances, batch["attention_mask"])
         padded = [accelerator.pad_across_processes(part, dim=1) for part in parts]
         # this drops the sentences that were repeated to fill the last batch
-        gathered = accelerator.gather_for_metrics((batch["numbers"], *padded))
-        for sentence, guess, chance, loss, mask in zip(
+        gathered = accelerator.gather_for_metrics((batch["numbers"], losses, *padded))
+        for sentence, loss, guess, chance, mask in zip(
             *(part.cpu() for part in gathered), strict=True
         ):
             live = mask.bool()
             tags[sentence], probabilities[sentence] = guess[live].tolist(), chance[live].tolist()
-            total += loss[live].double().sum().item()
+            total += loss.item()
     return tags, probabilities, total / max(1, sum(batches.lengths))

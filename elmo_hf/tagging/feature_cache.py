@@ -140,6 +140,8 @@ def hash_features(model: ElmoModel, dataset: Dataset) -> str:
     """A hash of the biLM and of the words it reads."""
     settings = {name: getattr(model.config, name) for name in BILM_FIELDS}
     key = hashlib.sha256(json.dumps(settings).encode())
+    if model.dictionaries is not None:
+        key.update(model.dictionaries.fingerprint())
     for part in (model.token_encoder, model.layers):
         add_weights(key, part)
     for tokens in dataset["tokens"]:

@@ -5,11 +5,10 @@ from datasets import Dataset
 
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.bundled import find_model
-from elmo_hf.hub.loading import load_config, load_model
+from elmo_hf.hub.loading import load_config, load_model, make_tokenizer
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.tagging.settings import ModelSettings
 from elmo_hf.tagging.word_vectors import read_word_vectors
-from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 
 def new_tagger(
@@ -34,6 +33,8 @@ def new_tagger(
         num_output_representations=settings.num_mixes,
         mix_after_task_lstm=settings.mix_after_lstm,
         task_lstm_size=settings.task_lstm_size,
+        classifier_decoder="crf" if settings.crf else "softmax",
+        crf_constraints=settings.crf_constraints,
         output_dropout=settings.elmo_dropout,
         classifier_dropout=settings.dropout,
         num_word_vectors=0 if vectors is None else len(vectors),
@@ -44,8 +45,9 @@ def new_tagger(
         config.hidden_dropout = 0.0
     model = load_model(ElmoForTokenClassification, name, config=config)
     if vectors is not None and model.word_vectors is not None:
-        tokenizer = ElmoTokenizer(max_characters_per_token=config.max_characters_per_token)
-        rows = tokenizer([words], is_split_into_words=True, return_tensors="pt")["input_ids"][0]
+        rows = make_tokenizer(model)([words], is_split_into_words=True, return_tensors="pt")[
+            "input_ids"
+        ][0]
         model.word_vectors.fill(rows, vectors)
     if not settings.finetune_bilm:
         model.freeze_bilm()

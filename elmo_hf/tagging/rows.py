@@ -14,7 +14,7 @@ LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)|([^\r\n]+)")
 NAMES = {"\t": "tab", " ": "space"}
 
 
-class Line(NamedTuple):
+class WholeLine(NamedTuple):
     """A line of a file; joined, its parts are exactly what the file has."""
 
     # counted from 1
@@ -28,7 +28,7 @@ class Line(NamedTuple):
         return f"{self.lead}{text}{self.end}"
 
 
-def whole_lines(path: Path) -> Iterator[Line]:
+def whole_lines(path: Path) -> Iterator[WholeLine]:
     """All lines of a file, with whatever is around their texts."""
     number = 0
     for count, (raw, _) in enumerate(raw_lines(path), start=1):
@@ -37,7 +37,7 @@ def whole_lines(path: Path) -> Iterator[Line]:
         parts = LINE.findall(decode_line(raw, path, count)) or [("", "", "")]
         for place, (text, end, last) in enumerate(parts):
             number += 1
-            yield Line(number, "\ufeff" if is_marked and place == 0 else "", text or last, end)
+            yield WholeLine(number, "\ufeff" if is_marked and place == 0 else "", text or last, end)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

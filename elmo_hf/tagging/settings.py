@@ -7,6 +7,7 @@ Default files are left to the script.
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmo_hf.crf_constraints import SCHEMES
 from elmo_hf.hub.bundled import BUNDLED
 from elmo_hf.tagging.tasks import TASKS
 from elmo_hf.text.split_option import splitter_name
@@ -86,6 +87,12 @@ class ModelSettings:
     task_lstm_size: int = option(
         200, help="size of the task BiLSTM; 0 for a linear head", at_least=0
     )
+    crf: bool = option(
+        False, help="choose the tags of a sentence together, with scores of tag pairs"
+    )
+    crf_constraints: str | None = option(
+        None, help="with --crf, tag only what this scheme of names allows", choices=[*SCHEMES]
+    )
     word_vectors: Path | None = option(None, help="a text file of GloVe, word2vec or fastText")
     elmo_dropout: float = option(0.0, help="dropout on ELMo's vectors", at_least=0, below=1)
     dropout: float = option(0.5, help="dropout before the classifier", at_least=0, below=1)
@@ -99,6 +106,8 @@ class ModelSettings:
                 f"`layers` is {self.layers!r} but must be one of {', '.join(LAYERS)}, or the "
                 "number of a layer."
             )
+        if self.crf_constraints is not None and not self.crf:
+            raise ValueError(f"--crf_constraints {self.crf_constraints} requires --crf.")
         if self.num_mixes > 1 and self.layers not in ("mix", "all"):
             raise ValueError(f"--num_mixes {self.num_mixes} requires --layers mix.")
         if self.mix_after_lstm and self.num_mixes < 2:

@@ -23,12 +23,11 @@ from elmo_hf.bilm_elmo import evaluating
 from elmo_hf.embedding.embedder import ElmoEmbedder
 from elmo_hf.extras import require
 from elmo_hf.hub.bundled import BUNDLED, find_tagger
-from elmo_hf.hub.loading import saved_class
+from elmo_hf.hub.loading import make_tokenizer, saved_class
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel, read_words
 from elmo_hf.system.writing import new_folder
 from elmo_hf.tagging.tagger import WINDOW, WORDS_AT_ONCE, ElmoTagger
 from elmo_hf.text.batching import map_by_length
-from elmo_hf.tokenization_elmo import ElmoTokenizer
 
 PURPOSE = "The spaCy component 'elmo'"
 Language = require("spacy.language", PURPOSE).Language
@@ -66,8 +65,7 @@ class BilmReader:
     def save(self, folder: Path) -> None:
         model = self.embedder.model
         model.save_pretrained(folder)
-        width = model.config.max_characters_per_token
-        ElmoTokenizer(max_characters_per_token=width).save_pretrained(folder)
+        make_tokenizer(model).save_pretrained(folder)
 
 
 class TaggerReader(BilmReader):

@@ -14,6 +14,7 @@ from datasets import Dataset, Features, List, Value
 from datasets.exceptions import DatasetGenerationError
 from transformers.utils import logging
 
+from elmo_hf.system.checksums import hash_file
 from elmo_hf.tagging.formats import Columns, Sentence, read_rows, read_tagged
 from elmo_hf.text.dataset_rows import load_dataset
 from elmo_hf.text.files import check_file
@@ -70,7 +71,7 @@ def load_tagged(
     path: Path, task: str = "pos", token_column: str | None = None, tag_column: str | None = None
 ) -> Dataset:
     """The sentences of a file: `tokens`, `tags` and the `line` at which each begins."""
-    content = hash_file(path)
+    content = hash_input(path)
     settings = {"task": task, "token_column": token_column, "tag_column": tag_column}
     key = hashlib.sha256(json.dumps([content, str(path), settings]).encode()).hexdigest()
     return generate(read_tagged, {"path": path, **settings}, key[:32])
@@ -124,11 +125,10 @@ def generate(
     return sentences.select(filled)
 
 
-def hash_file(path: Path) -> str:
+def hash_input(path: Path) -> str:
     try:
         check_file(path)
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return hash_file(path)
     except PermissionError:
         raise PermissionError(
             f"{str(path)!r} cannot be read: permission denied; try chmod u+r."

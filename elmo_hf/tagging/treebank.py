@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elmo_hf.tagging import conllu
-from elmo_hf.tagging.rows import Line, empty_column, whole_lines, wrong_id, wrong_width
+from elmo_hf.tagging.rows import WholeLine, empty_column, whole_lines, wrong_id, wrong_width
 from elmo_hf.tagging.tagger import ElmoTagger, tag_groups
 from elmo_hf.text.files import check_file
 
@@ -43,7 +43,7 @@ class TreebankSentence:
     """
 
     path: Path
-    lines: list[Line] = field(default_factory=list)
+    lines: list[WholeLine] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     words: list[Row] = field(default_factory=list)
     # words that are written together, as in `2-3 don't`, in the order of the file
@@ -55,14 +55,14 @@ class TreebankSentence:
     def forms(self) -> list[str]:
         return [word.form for word in self.words]
 
-    def add(self, line: Line) -> None:
+    def add(self, line: WholeLine) -> None:
         self.lines.append(line)
         if conllu.is_comment(line.text):
             self.comments.append(line.text)
         elif line.text.strip():
             self._add_row(line)
 
-    def _add_row(self, line: Line) -> None:
+    def _add_row(self, line: WholeLine) -> None:
         where, columns = self._where(line.number), line.text.split("\t")
         if len(columns) != len(conllu.COLUMNS):
             wanted = f"CoNLL-U has {len(conllu.COLUMNS)}"

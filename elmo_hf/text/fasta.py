@@ -7,7 +7,7 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
-from elmo_hf.text.files import find_files
+from elmo_hf.text.files import all_end_in, find_files
 from elmo_hf.text.lines import (
     STANDARD_INPUT,
     BadLineError,
@@ -19,7 +19,7 @@ from elmo_hf.text.lines import (
     raw_source,
     stop_or_skip,
 )
-from elmo_hf.text_lines import LONGEST_LINE, is_gzipped
+from elmo_hf.text_lines import LONGEST_LINE
 
 ENDINGS = (".fasta", ".fa", ".faa")
 # the splitter that makes words of residues
@@ -41,21 +41,7 @@ class Record(NamedTuple):
 
 def is_fasta(pattern: str) -> bool:
     """Whether the names of these files say that they are FASTA; refuses a mixture."""
-    if pattern == STANDARD_INPUT:
-        return False
-    files = find_files(pattern)
-    found = [has_ending(file) for file in files]
-    if any(found) and not all(found):
-        other = files[found.index(False)]
-        raise ValueError(
-            f"{pattern!r} names FASTA files and {str(other)!r}; embed them one after the other."
-        )
-    return all(found)
-
-
-def has_ending(file: Path) -> bool:
-    bare = file.with_suffix("") if is_gzipped(file) else file
-    return bare.suffix.lower() in ENDINGS
+    return pattern != STANDARD_INPUT and all_end_in(pattern, ENDINGS, "FASTA")
 
 
 def refuse_headers(source: RawSource) -> RawSource:
@@ -90,7 +76,7 @@ def record_lines(files: Sequence[Path], on_error: str) -> Iterator[Line]:
     # ids as a file of vectors can have them; all that grows with the number of records
     seen: set[str] = set()
     for file in files:
-        for record in read_records(whole_lines(file)):
+        for record in read_records(unskipped_lines(file)):
             key = record.key.replace("/", "_")
             if key in seen:
                 raise ValueError(
@@ -105,7 +91,7 @@ def record_lines(files: Sequence[Path], on_error: str) -> Iterator[Line]:
             yield Line(len(seen) - 1, " ".join(words), words, record.size, record.key)
 
 
-def whole_lines(file: Path) -> Iterator[RawLine]:
+def unskipped_lines(file: Path) -> Iterator[RawLine]:
     try:
         yield from file_lines([file], "stop")
     # which promises that the line can be skipped

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elmo_hf.system.untrusted import refuse_unreadable
+from elmo_hf.text_lines import is_gzipped
 
 
 def find_files(pattern: str | Path) -> list[Path]:
@@ -19,6 +20,26 @@ def find_files(pattern: str | Path) -> list[Path]:
     if not files:
         raise FileNotFoundError(f"There is no file {str(pattern)!r}.")
     return files
+
+
+def all_end_in(pattern: str | Path, endings: Sequence[str], kind: str) -> bool:
+    """
+    Whether the names of these files, gzipped or not, end like files of a kind; refuses a mixture.
+    """
+    files = find_files(pattern)
+    found = [has_ending(file, endings) for file in files]
+    if any(found) and not all(found):
+        other = files[found.index(False)]
+        raise ValueError(
+            f"{str(pattern)!r} names {kind} files and {str(other)!r}; read them one after the "
+            "other."
+        )
+    return all(found)
+
+
+def has_ending(file: Path, endings: Sequence[str]) -> bool:
+    bare = file.with_suffix("") if is_gzipped(file) else file
+    return bare.suffix.lower() in endings
 
 
 def check_file(path: Path) -> None:

@@ -251,7 +251,7 @@ def save_model(
     Saves a model and its tokenizer, by default one that splits at blanks. Each file takes its name
     whole; other files stay. Returns the checksum of the weights.
     """
-    save_files(folder, model, tokenizer or make_tokenizer(model.config))
+    save_files(folder, model, tokenizer or make_tokenizer(model))
     return checksum(folder / WEIGHTS)
 
 

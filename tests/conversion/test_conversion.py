@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, ElmoTokenizer
-from elmo_hf.conversion import convert_allennlp_to_hf, tensor_ops
-from elmo_hf.conversion.convert_allennlp_to_hf import convert, load_converted
+from elmo_hf.conversion import building, convert_allennlp_to_hf, tensor_ops
+from elmo_hf.conversion.building import load_converted
+from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.formats.bilm_hdf5 import Source, open_files
 from elmo_hf.conversion.key_map import RULES, _match, rule_for_key, rule_for_name
@@ -284,11 +285,15 @@ def test_hub_repository_is_downloaded_and_converted(tmp_path, monkeypatch):
         (["options.json"], r"holds no \*.hdf5 weights"),
         (["weights.hdf5"], "holds no options.json"),
         (["options.json", "a.hdf5", "b.hdf5"], r"\(a.hdf5, b.hdf5\); .* --weight-file"),
-        (["encoder.pkl", "token_embedder.pkl", "char.dic"], "ELMoForManyLangs"),
+        (["encoder.pkl", "char.dic"], "ELMoForManyLangs model lacks 'token_embedder.pkl'"),
         (["saved_model.pb"], "TF-Hub"),
         (["tfhub_module.pb"], "TF-Hub"),
-        (["options.json", "model.ckpt-12.index"], "TensorFlow checkpoint"),
+        (["options.json", "model.ckpt-12.index"], "TensorFlow checkpoint that can be read"),
+        (["model.ckpt-12.index"], "no options.json beside the TensorFlow checkpoint"),
         (["config.json", "model.safetensors"], "Hugging Face"),
+        (["meta.json", "model.bin", "model.txt"], "word2vec or fastText"),
+        (["elmo_2x1024.magnitude"], "Magnitude"),
+        (["elmo_2x4096.params"], "GluonNLP"),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else "",
 )
@@ -299,13 +304,24 @@ def test_what_cannot_be_converted_is_named(tmp_path, files, message):
         convert(str(tmp_path), output_dir=tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", ["encoder.pkl", "model.ckpt-12.index", "saved_model.pb"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "encoder.pkl",
+        "model.ckpt-12.index",
+        "model.ckpt-12.data-00000-of-00001",
+        "saved_model.pb",
+        "weights.th",
+        "model.bin",
+    ],
+)
 def test_single_files_of_other_formats_are_named(tmp_path, name):
     options, _ = write_model(tmp_path, tiny_config())
     (tmp_path / name).touch()
-    with pytest.raises(ValueError, match="ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"):
+    formats = "ELMoForManyLangs|TensorFlow checkpoint|TF-Hub|AllenNLP archive|word2vec"
+    with pytest.raises(ValueError, match=formats):
         convert(str(tmp_path / name), output_dir=tmp_path / "out")
-    with pytest.raises(ValueError, match="ELMoForManyLangs|TensorFlow checkpoint|TF-Hub"):
+    with pytest.raises(ValueError, match=formats):
         convert(options_file=options, weight_file=tmp_path / name, output_dir=tmp_path / "out")
 
 
@@ -326,7 +342,7 @@ def change_options(change):
         (lambda o: o["char_cnn"].update(activation="gelu"), "gelu"),
         (lambda o: o["char_cnn"].pop("filters"), "lack char_cnn.filters"),
         (lambda o: o["lstm"].clear(), "lack lstm.dim, lstm.projection_dim"),
-        (lambda o: o.pop("char_cnn"), "word-level"),
+        (lambda o: o.pop("char_cnn"), "the options describe one of words"),
         (lambda o: o.update(bidirectional=False), "both directions"),
         (lambda o: o["char_cnn"].update(filters=[1, 2]), r"`char_cnn.filters` \[1, 2\] where"),
         (lambda o: o["char_cnn"].update(filters="ab"), "`char_cnn.filters` 'ab' where"),
@@ -393,11 +409,13 @@ def test_datasets_that_cannot_be_right_are_named(tmp_path, key, array, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_word_level_file_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("key", "message"), [("embedding", "token cache"), ("softmax/W", "--softmax-weight-file")]
+)
+def test_side_files_are_named(tmp_path, key, message):
     options, weights = write_model(tmp_path, tiny_config())
-    with h5py.File(weights, "w") as file:
-        file["embedding"] = np.zeros((10, 8), np.float32)
-    with pytest.raises(ValueError, match="word-level"):
+    write_weights(weights, [(key, np.zeros((10, 8), np.float32))])
+    with pytest.raises(ValueError, match=message):
         convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
 
 
@@ -432,7 +450,7 @@ def test_zip_that_points_outside_is_refused(tmp_path):
 def test_a_wrong_model_is_never_written(tmp_path, monkeypatch):
     """A mistake in the table: nothing must be saved."""
     options, weights = write_model(tmp_path, tiny_config())
-    monkeypatch.setattr(convert_allennlp_to_hf, "largest_error", lambda *_: float("inf"))
+    monkeypatch.setattr(building, "largest_error", lambda *_: float("inf"))
     with pytest.raises(ValueError, match="differs from the reference by inf"):
         convert(options_file=options, weight_file=weights, output_dir=tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["options.json", "weights.hdf5"]
@@ -680,8 +698,8 @@ def test_pointers_of_git_lfs_are_named(tmp_path, kind):
 
 def test_other_formats_are_named_in_a_zip_as_well(tmp_path):
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
-        archive.writestr("some/encoder.pkl", "")
-    with pytest.raises(ValueError, match="ELMoForManyLangs"):
+        archive.writestr("some/saved_model.pb", "")
+    with pytest.raises(FileNotFoundError, match="This TF-Hub module has no variables.index"):
         convert(str(tmp_path / "other.zip"), output_dir=tmp_path / "out")
 
 

@@ -4,7 +4,9 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from helpers.many_langs import write_many_langs
 from helpers.tiny import WIDTH, tiny_config
+from helpers.word_level import write_word_level
 from typer.testing import CliRunner
 
 from elmo_hf import (
@@ -15,6 +17,7 @@ from elmo_hf import (
     bundled_tagger,
 )
 from elmo_hf.cli import app
+from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.export import PaddedElmo
 from elmo_hf.export.onnx import example
 
@@ -59,6 +62,21 @@ def test_kinds_of_models(name, tmp_path):
     torch.manual_seed(0)
     model = model_class(tiny_config(**settings)).eval()
     model.save_pretrained(tmp_path / "model")
+    session = export(str(tmp_path / "model"), tmp_path / "model.onnx")
+    for batch, words in ((1, 1), (2, 7), (5, 3)):
+        assert largest_difference(model, session, batch, words) < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["words and characters", "characters", "words", "word level"])
+def test_models_with_dictionaries(kind, tmp_path):
+    """Their rows of ids are another size, and a word's own id comes first."""
+    if kind == "word level":
+        write_word_level(tmp_path / "source")
+    else:
+        sizes = {"characters": {"word_dim": 0}, "words": {"char_dim": 0}}.get(kind, {})
+        write_many_langs(tmp_path / "source", **sizes)
+    convert(str(tmp_path / "source"), output_dir=tmp_path / "model")
+    model = ElmoModel.from_pretrained(tmp_path / "model").eval()
     session = export(str(tmp_path / "model"), tmp_path / "model.onnx")
     for batch, words in ((1, 1), (2, 7), (5, 3)):
         assert largest_difference(model, session, batch, words) < 1e-5

@@ -24,5 +24,5 @@ def test_example_finds_the_sentences_that_belong_together():
     printed = run("sentence_vectors.py", []).splitlines()
     lines = [line for line in printed if "." in line and "Loading" not in line]
     nearest = dict(zip(lines[::2], (line.split("  ")[-1] for line in lines[1::2]), strict=True))
-    assert "bird" in nearest["A small bird sang in the tree ."]
-    assert "sold" in nearest["The company sold its shares ."]
+    assert "bird" in nearest["A small bird sang in the tree."]
+    assert "sold" in nearest["The company sold its shares."]

@@ -90,7 +90,7 @@ def test_type_click_and_read(size, address, browser, tmp_path):
     page = browser.new_page(viewport={"width": width, "height": height})
     page.goto(address)
     page.wait_for_selector("#tags .word")
-    page.get_by_label("Sentence").first.fill("Dogs bark loudly.")
+    page.get_by_label("Text", exact=True).fill("Dogs bark loudly.")
     page.locator("#tag").click()
     page.wait_for_function("document.querySelector('#tags').innerText.includes('Dogs')")
     located = page.locator("#tags .word").all()

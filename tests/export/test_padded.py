@@ -10,7 +10,7 @@ from elmo_hf import (
     ElmoForTokenClassification,
     ElmoModel,
 )
-from elmo_hf.conversion.convert_allennlp_to_hf import load_model
+from elmo_hf.conversion.building import load_model
 from elmo_hf.export import PaddedElmo
 from elmo_hf.export.onnx import example
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -82,8 +83,13 @@ def prepare(mode: str, row: Any, name: str, folder: Path) -> Any:
     return modes[mode](row, folder)
 
 
-def run_cell(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace) -> None:
+def run_row(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace) -> None:
     """All trials of one row in one mode."""
+    with getattr(row, "beside", nullcontext)():
+        run_cell(cell, row, numbers, args)
+
+
+def run_cell(cell: report.Cell, row: Any, numbers: Any, args: argparse.Namespace) -> None:
     from faults.disturbed import unmount_below
 
     folder = Path(tempfile.mkdtemp())
@@ -149,7 +155,7 @@ def run_all(args: argparse.Namespace) -> Iterator[report.Cell]:
         cell = report.Cell(name, mode, args.seed)
         deadline = time.monotonic() + seconds
         numbers: Any = range(args.trials) if args.trials else numbers_until(deadline)
-        run_cell(cell, row, numbers if args.trial is None else [args.trial], args)
+        run_row(cell, row, numbers if args.trial is None else [args.trial], args)
         speed = cell.trials / max(cell.seconds, 1e-3)
         tqdm.write(f"{mode} {name}: {cell.trials} trials, {cell.failed} failed, {speed:.1f}/s")
         if args.append is not None:

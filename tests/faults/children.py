@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tqdm.std
+from huggingface_hub import constants
 
 from elmo_hf.system.memory import hand_back_memory
 
@@ -127,7 +128,11 @@ def call_program(arguments: list[str]) -> int:
     """Runs `elmo-hf` or a script by its real entry point; returns the exit code."""
     from elmo_hf.cli import main
 
-    program, *rest = arguments
+    variables, (program, *rest) = environment_of(arguments)
+    os.environ.update(variables)
+    if "HF_HUB_OFFLINE" in variables:
+        # it was read when the library was imported
+        constants.HF_HUB_OFFLINE = variables["HF_HUB_OFFLINE"] == "1"
     sys.argv = [program, *rest]
     code: Any = 0
     try:
@@ -151,15 +156,21 @@ def call_program(arguments: list[str]) -> int:
     return code if isinstance(code, int) else int(code is not None)
 
 
+def environment_of(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Variables in front of a program, and the program with its arguments."""
+    count = next(number for number, one in enumerate(arguments) if "=" not in one)
+    return dict(one.split("=", 1) for one in arguments[:count]), arguments[count:]
+
+
 def start_plain(arguments: list[str], folder: Path, log: Path) -> int:
     """Starts a program as a shell does."""
-    program, *rest = arguments
+    variables, (program, *rest) = environment_of(arguments)
     name = ["-m", "elmo_hf"] if program == "elmo-hf" else [str(ROOT / "examples" / program)]
     with log.open("wb") as errors, log.with_suffix(".out").open("wb") as printed:
         process = subprocess.Popen(
             [sys.executable, *name, *rest],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": str(ROOT)} | variables,
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=errors,

@@ -18,7 +18,7 @@ from safetensors.numpy import load_file
 
 from elmo_hf import WordVocabulary
 from elmo_hf.conversion import formats
-from elmo_hf.conversion.convert_allennlp_to_hf import add_softmax, load_converted
+from elmo_hf.conversion.building import add_softmax, load_converted
 from elmo_hf.conversion.formats.bilm_hdf5 import Source, open_files
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.source import open_source

@@ -3,6 +3,7 @@
 import fnmatch
 import hashlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -51,12 +52,19 @@ class Command:
     # The output appears whole or not at all. Trainings fill a folder bit by bit.
     atomic = True
 
+    def beside(self) -> AbstractContextManager[Any]:
+        """What runs beside all trials, such as a server."""
+        return nullcontext()
+
     def make(self, variant: int) -> None:
         """Writes a tiny valid input into the current folder; every variant differs."""
         raise NotImplementedError
 
     def arguments(self, output: str) -> list[str]:
-        """The program and its arguments: `elmo-hf` or a script of examples/."""
+        """
+        The program and its arguments: `elmo-hf` or a script of examples/. In front of it may be
+        variables of its environment, as in `NAME=value`.
+        """
         raise NotImplementedError
 
     def result(self, output: Path) -> Any:

@@ -6,7 +6,6 @@ token but a wrong one is refused everywhere, and LFS objects go to a signed addr
 """
 
 import base64
-import functools
 import hashlib
 import hmac
 import json
@@ -14,10 +13,12 @@ import re
 import secrets
 import threading
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from helpers.loopback import LoopbackServer
 
 USER = "tester"
 LFS_THRESHOLD = 10_000_000
@@ -41,7 +42,7 @@ def _error(status: int, message: str, code: str = "", commit: str = "") -> _Answ
     return _Answer({"error": message}, status, {key: text for key, text in headers.items() if text})
 
 
-class HubServer:
+class HubServer(LoopbackServer):
     """Serves while its `with` block runs; `lfs` has safetensors and large files sent by LFS."""
 
     def __init__(self, lfs: bool = False):
@@ -53,18 +54,7 @@ class HubServer:
         self._lfs_objects: dict[str, bytes] = {}
         self._served_before_failure: int | None = None
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> "HubServer":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(_Handler)
 
     def environment(self, home: Path, token: str | None = None) -> dict[str, str]:
         """Variables that send a fresh process here, by default with the right token; "" is none."""

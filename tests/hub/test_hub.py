@@ -11,11 +11,13 @@ import pytest
 import torch
 from helpers.hub_server import HubServer
 from helpers.launch import start
+from helpers.many_langs import write_many_langs
 from helpers.tiny import WIDTH, tiny_config
 from huggingface_hub import ModelCard
 
 from elmo_hf import ElmoForTokenClassification, ElmoModel, ElmoTokenizer
-from elmo_hf.hub import publish
+from elmo_hf.conversion.convert_allennlp_to_hf import convert
+from elmo_hf.hub import make_tokenizer, publish
 
 pytestmark = pytest.mark.program
 
@@ -101,6 +103,23 @@ def test_push_and_load_everywhere(tagger, tmp_path, lfs):
         # once more, into a repository that exists
         push(tagger, home)
         assert hub.files(REPO).keys() == names
+
+
+def test_dictionaries_go_along(tmp_path):
+    """A tagger on a model of ELMoForManyLangs, loaded by somebody who has not installed elmo_hf."""
+    write_many_langs(tmp_path / "source")
+    convert(str(tmp_path / "source"), output_dir=tmp_path / "elmo")
+    torch.manual_seed(0)
+    tagger = ElmoForTokenClassification.from_pretrained(tmp_path / "elmo", num_labels=2)
+    tagger.save_pretrained(tmp_path / "tagger")
+    make_tokenizer(tagger).save_pretrained(tmp_path / "tagger")
+    with HubServer() as hub:
+        push(tmp_path / "tagger", hub.environment(tmp_path / "pushing"))
+        assert {"char.dic", "word.dic", "dictionaries.py"} <= hub.files(REPO).keys()
+        auto = "AutoModelForTokenClassification"
+        code = LOAD.format(hidden=True, repo=REPO, cls=auto, sentence=SENTENCE)
+        found = run(code, hub.environment(tmp_path / "loading", token=""))
+    assert json.loads(found) == expected(tmp_path / "tagger")
 
 
 def test_model_and_tokenizer_push_themselves_with_their_code(tagger, tmp_path):

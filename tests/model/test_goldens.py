@@ -9,7 +9,7 @@ import torch
 from helpers.references import allennlp_fixtures
 from helpers.tiny import tokenize
 
-from elmo_hf.conversion.convert_allennlp_to_hf import load_converted
+from elmo_hf.conversion.building import load_converted
 from elmo_hf.conversion.formats.bilm_hdf5 import Source, open_files
 
 ATOL = 1e-6  # with numpy's default rtol of 1e-5, as in AllenNLP's and bilm-tf's tests

@@ -21,7 +21,7 @@ from elmo_hf import (
     ElmoTokenizer,
 )
 from elmo_hf.conversion import reference_elmo
-from elmo_hf.conversion.convert_allennlp_to_hf import load_model
+from elmo_hf.conversion.building import load_model
 from elmo_hf.conversion.options_map import options_from_config
 
 SENTENCES = [["Dogs", "bark", "."], ["Hi"], [], ["a", "a", "b", "a", "Dogs", "incomprehensible"]]

@@ -12,7 +12,7 @@ from torch.nn.utils import prune
 
 from elmo_hf import ElmoForTokenClassification, ElmoModel, prepared_weights, recurrence_prepared
 from elmo_hf.conversion import reference_elmo
-from elmo_hf.conversion.convert_allennlp_to_hf import load_model
+from elmo_hf.conversion.building import load_model
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.layers_elmo import ElmoLayer, PackedLinear
 

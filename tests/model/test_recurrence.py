@@ -5,7 +5,7 @@ import torch
 from helpers.tiny import random_arrays, tiny_config
 
 from elmo_hf import recurrence_plain
-from elmo_hf.conversion.convert_allennlp_to_hf import load_model
+from elmo_hf.conversion.building import load_model
 from elmo_hf.recurrence import BACKENDS, choose_backend
 from elmo_hf.recurrence_batched import BATCHED
 from elmo_hf.recurrence_exportable import EXPORTABLE

@@ -7,7 +7,7 @@ from test_modeling_elmo import VARIANTS
 from test_prepared_weights import BATCHES
 
 from elmo_hf import ElmoState, layers_elmo, recurrence_training
-from elmo_hf.conversion.convert_allennlp_to_hf import load_model
+from elmo_hf.conversion.building import load_model
 from elmo_hf.recurrence_training import BothDirections
 
 # relative, of double precision through up to 500 steps

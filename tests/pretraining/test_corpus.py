@@ -8,7 +8,7 @@ import torch
 from datasets import Dataset
 
 from elmo_hf import WordVocabulary
-from elmo_hf.characters import BEGIN_SENTENCE, boundary_row, encode_word
+from elmo_hf.characters import BEGIN_SENTENCE, ByteRows, boundary_row, encode_word
 from elmo_hf.pretraining import corpus as corpus_module
 from elmo_hf.pretraining import streams as streams_module
 from elmo_hf.pretraining.batches import encode_tokens, number_tokens
@@ -224,7 +224,7 @@ def test_text_that_changes_while_it_is_read_is_noticed(tmp_path):
 def test_tokens_become_characters_and_numbers():
     vocabulary = WordVocabulary(["<S>", "</S>", "<UNK>", "dog"])
     tokens = [["<S>", "dog", "cat"], ["dog"]]
-    ids = encode_tokens(tokens, 3, 16)
+    ids = encode_tokens(tokens, 3, ByteRows(16))
     assert ids.shape == (2, 3, 16)
     assert ids[0, 0].tolist() == boundary_row(BEGIN_SENTENCE, 16)
     assert ids[0, 2].tolist() == encode_word("cat", 16)

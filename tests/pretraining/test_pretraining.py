@@ -9,6 +9,7 @@ from helpers.tiny import WIDTH, tiny_config, tokenize
 from transformers import AutoModelForPreTraining
 
 from elmo_hf import ElmoForPreTraining, ElmoModel, WordVocabulary
+from elmo_hf.characters import ByteRows
 from elmo_hf.pretraining import ElmoScorer
 from elmo_hf.pretraining.batches import encode_tokens, number_tokens
 from elmo_hf.word_vocabulary import BEGIN, END
@@ -99,7 +100,7 @@ def stream_inputs(sentences, vocabulary):
     batch = {}
     for suffix in ("", "_backward"):
         inputs, targets = streams(sentences, backward=bool(suffix))
-        batch[f"input_ids{suffix}"] = encode_tokens(inputs, steps, WIDTH)
+        batch[f"input_ids{suffix}"] = encode_tokens(inputs, steps, ByteRows(WIDTH))
         batch[f"labels{suffix}"] = number_tokens(targets, steps, vocabulary)
     return batch
 

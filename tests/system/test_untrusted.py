@@ -1,10 +1,13 @@
 """Files that a stranger may have made: bounds first, and one sentence for what cannot be right."""
 
+import gzip
+import io
 import json
 import os
 import random
 import stat
 import struct
+import tarfile
 import tracemalloc
 import warnings
 import zipfile
@@ -253,6 +256,115 @@ def test_damaged_zips_are_one_sentence(tmp_path):
             unpack(tmp_path / "a.zip", tmp_path / str(number), is_json)
         except ValueError as error:
             assert "\n" not in str(error)
+
+
+def make_tar(path, mode: str = "w:gz", **members: bytes) -> None:
+    with tarfile.open(path, mode) as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2"])
+def test_only_wanted_members_of_a_tar_are_unpacked(tmp_path, mode):
+    members = {"./deep/" + "er/" * 90 + "a.json": b"{}" * 700, "b.bin": b"0" * 1000, "c.json": b""}
+    make_tar(tmp_path / "a.tar", mode, **members)
+    (tmp_path / "to").mkdir()
+    names = unpack(tmp_path / "a.tar", tmp_path / "to", is_json)
+    assert names == ["a.json", "b.bin", "c.json"]
+    found = {p.name: p.read_bytes() for p in (tmp_path / "to").rglob("*") if p.is_file()}
+    assert found == {"a.json": b"{}" * 700, "c.json": b""}
+
+
+@pytest.mark.parametrize("name", ["bomb.json", "bomb.bin"])
+@pytest.mark.parametrize("mode", ["w:gz", "w:bz2"])
+def test_a_tar_that_is_a_bomb_is_refused(tmp_path, monkeypatch, mode, name):
+    monkeypatch.setattr(untrusted, "ALWAYS_ALLOWED", 1 << 20)
+    make_tar(tmp_path / "a.tar", mode, **{"a.json": b"{}", name: bytes(1 << 23), "z": b""})
+    (tmp_path / "to").mkdir()
+    with pytest.raises(ValueError, match="The tar .* unpacks to more than 16 times its size"):
+        unpack(tmp_path / "a.tar", tmp_path / "to", is_json)
+    assert sum(p.stat().st_size for p in tmp_path.glob("to/*/*")) <= 1 << 20
+
+
+def test_what_follows_a_tar_is_part_of_a_bomb(tmp_path, monkeypatch):
+    monkeypatch.setattr(untrusted, "ALWAYS_ALLOWED", 1 << 20)
+    make_tar(tmp_path / "a.tar", "w", **{"a.json": b"{}"})
+    whole = (tmp_path / "a.tar").read_bytes()
+    (tmp_path / "a.tar").write_bytes(gzip.compress(whole + bytes(1 << 23)))
+    (tmp_path / "to").mkdir()
+    with pytest.raises(ValueError, match="unpacks to more than 16 times its size"):
+        unpack(tmp_path / "a.tar", tmp_path / "to", is_json)
+
+
+def odd_tar(path, kind: str) -> None:
+    """A tar with one odd member, or an odd end."""
+    member = tarfile.TarInfo("a.json")
+    member.size, content = 2, b"{}"
+    if kind in ("absolute", "parent", "long"):
+        names = {"absolute": "/a.json", "parent": "b/../../a.json", "long": "x" * 300 + ".json"}
+        member.name = names[kind]
+    elif kind in ("symbolic", "hard", "device", "fifo"):
+        types = {"symbolic": "SYMTYPE", "hard": "LNKTYPE", "device": "CHRTYPE", "fifo": "FIFOTYPE"}
+        member.type, member.size = getattr(tarfile, types[kind]), 0
+        member.linkname = "/etc/passwd"
+    elif kind == "headers":
+        member.pax_headers = {"comment": "x" * (1 << 18)}
+    with tarfile.open(path, "w:gz" if kind != "end" else "w") as archive:
+        archive.addfile(member, io.BytesIO(content[: member.size]))
+    content = path.read_bytes()
+    if kind == "cut":
+        path.write_bytes(content[:-9])
+    elif kind == "checksum":
+        path.write_bytes(content[:-6] + b"\0\0" + content[-4:])
+    elif kind == "text":
+        path.write_bytes(gzip.compress(b"no tar at all" * 100))
+    elif kind == "end":
+        path.write_bytes(content[:1024] + b"x" * 512 + content[1536:])
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("absolute", "The tar .* points outside its folder with '/a.json'"),
+        ("parent", "points outside its folder"),
+        ("long", "has a name of more than 255 bytes"),
+        ("symbolic", "'a.json' is a link or not a plain file"),
+        ("hard", "'a.json' is a link or not a plain file"),
+        ("device", "'a.json' is a link or not a plain file"),
+        ("fifo", "'a.json' is a link or not a plain file"),
+        ("headers", "is damaged .its headers are too large"),
+        ("cut", "is damaged"),
+        ("checksum", "is damaged"),
+        ("text", "is damaged"),
+        ("end", "is damaged .a header is not readable"),
+    ],
+)
+def test_odd_tars_are_one_sentence(tmp_path, kind, message):
+    odd_tar(tmp_path / "a.tar.gz", kind)
+    (tmp_path / "to").mkdir()
+    with pytest.raises(ValueError, match=message) as caught:
+        unpack(tmp_path / "a.tar.gz", tmp_path / "to", is_json)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2"])
+def test_damaged_tars_are_one_sentence(tmp_path, mode):
+    make_tar(tmp_path / "whole", mode, **{"a.json": b"{}" * 50, "b/c.json": b"[]" * 30})
+    whole, draw = (tmp_path / "whole").read_bytes(), random.Random(0)
+    for number in range(200):
+        damaged = bytearray(whole[: draw.choice([len(whole), draw.randrange(len(whole))])])
+        for _ in range(draw.choice([0, 1, 4])):
+            if damaged:
+                damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        (tmp_path / "a.tar").write_bytes(damaged)
+        (tmp_path / str(number)).mkdir()
+        if untrusted.is_archive(tmp_path / "a.tar"):
+            try:
+                unpack(tmp_path / "a.tar", tmp_path / str(number), is_json)
+            except ValueError as error:
+                assert "\n" not in str(error)
 
 
 def test_text_for_a_terminal():

@@ -164,7 +164,7 @@ def test_everything_at_once(bilm, tmp_path):
     assert not torch.equal(model.elmo.layers[0].forward_cell.input_linear.weight, before)
 
 
-def test_names_are_counted_as_spans(bilm, tmp_path):
+def test_names_are_counted_as_spans_and_tagged_with_a_crf(bilm, tmp_path):
     text = "Ada\tB-person\nLovelace\tI-person\nwrote\tO\n.\tO\n\nLondon\tB-place\nslept\tO\n\n"
     for split in ("train", "dev"):
         (tmp_path / split).write_text(text * 4)
@@ -172,7 +172,10 @@ def test_names_are_counted_as_spans(bilm, tmp_path):
     arguments = ["--model_name_or_path", bilm, "--output_dir", tmp_path / "out", *files]
     arguments += ["--task", "ner", "--words_per_batch", 10, "--num_train_epochs", 20]
     arguments += ["--patience", 20, "--dropout", 0, "--learning_rate", 0.02]
-    run(SCRIPT, arguments)
+    run(SCRIPT, [*arguments, "--crf", "--crf_constraints", "BIO"])
+    crf = ElmoForTokenClassification.from_pretrained(tmp_path / "out").crf
+    assert crf.scheme == "BIO" and all(part.any() for part in crf.parameters())
+    assert "under a CRF" in (tmp_path / "out" / "README.md").read_text()
     figures = results(tmp_path / "out")
     assert figures["validation_f1"] > 0.9
     assert set(figures["validation_tags"]) == {"person", "place"}

@@ -36,6 +36,8 @@ DEFAULTS = {
     "layers": "mix",
     "num_mixes": 1,
     "mix_after_lstm": False,
+    "crf": False,
+    "crf_constraints": None,
     "task_lstm_size": 200,
     "word_vectors": None,
     "elmo_dropout": 0.0,
@@ -127,6 +129,8 @@ def test_output_dir_is_required(monkeypatch, capsys):
     ("kind", "values", "sentence"),
     [
         (DataSettings, {"dataset_name": "a", "test_file": Path("b")}, "files or --dataset_name"),
+        (ModelSettings, {"crf_constraints": "BIO"}, "--crf_constraints BIO requires --crf"),
+        (ModelSettings, {"crf_constraints": "BMES", "crf": True}, "one of BIO, IOB1, BIOUL"),
         (ModelSettings, {"mix_after_lstm": True}, "--mix_after_lstm requires --num_mixes 2"),
         (
             ModelSettings,

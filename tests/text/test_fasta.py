@@ -57,7 +57,7 @@ def test_records_are_counted_through_all_files(tmp_path):
     with pytest.raises(ValueError, match="3.fa', line 1: there is text before the first header"):
         list(fasta_source(str(tmp_path / "*.fa")).lines)
     write(tmp_path, "text", "4.txt")
-    with pytest.raises(ValueError, match="names FASTA files and '.*4.txt'; embed them one after"):
+    with pytest.raises(ValueError, match="names FASTA files and '.*4.txt'; read them one after"):
         is_fasta(str(tmp_path / "*"))
 
 
