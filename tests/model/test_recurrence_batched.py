@@ -12,7 +12,7 @@ from test_prepared_weights import BATCHES
 from test_recurrence import CASES, SIZES, close, make_input, make_layer
 
 from elmo_hf import ElmoConfig, recurrence, recurrence_batched, recurrence_pointwise
-from elmo_hf.conversion.convert_allennlp_to_hf import load_model
+from elmo_hf.conversion.building import load_model
 from elmo_hf.layers_elmo import ElmoLayer
 from elmo_hf.recurrence import choose_backend
 from elmo_hf.recurrence_batched import BATCHED, BothDirections
