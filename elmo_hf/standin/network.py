@@ -96,7 +96,9 @@ class OurNetwork:
         self.network = None
         network = self.plain()
         with torch.inference_mode(False), torch.no_grad():
-            network.load_state_dict(self.tensors(parameters), strict=False, assign=True)
+            # detached: what is assigned takes over whether it is trained
+            tensors = {name: part.detach() for name, part in self.tensors(parameters).items()}
+            network.load_state_dict(tensors, strict=False, assign=True)
         network.model.prepare_for_inference()
         self.copied = WeightCopy(*weights)
         return network
