@@ -67,8 +67,8 @@ SURFACE: dict[str, dict[str, str]] = {
         "add_sentence_boundary_token_ids": "boundaries",
         "remove_sentence_boundaries": "boundaries",
     },
-    "simple_elmo": {"ElmoModel": "simple_elmo"},
-    "simple_elmo.elmo_helpers": {"ElmoModel": "simple_elmo"},
+    "simple_elmo": {"ElmoModel": "simple_elmo", "divide_chunks": "simple_elmo"},
+    "simple_elmo.elmo_helpers": {"ElmoModel": "simple_elmo", "divide_chunks": "simple_elmo"},
 }
 ROOTS = ("allennlp", "simple_elmo")
 
