@@ -55,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("there is no program to run")
     if chosen.weights is not None and not os.path.isdir(os.path.expanduser(chosen.weights)):
         parser.error(f"--weights: there is no folder {chosen.weights!r}")
+    if chosen.module is None and not os.path.exists(program[0]):
+        parser.error(f"there is no program {program[0]!r}")
     sys.argv = program
     if chosen.module is None:
         # as if Python had been called with the script itself
