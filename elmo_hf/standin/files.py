@@ -10,6 +10,11 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from huggingface_hub import constants
+
+from elmo_hf.hub.download import get_file, published_folder
+from elmo_hf.hub.registry import read_registry
+from elmo_hf.hub.transfer import make_client
 from elmo_hf.standin.settings import weights_folder
 
 SCHEMES = ("http", "https", "s3")
@@ -100,15 +105,12 @@ def in_cache(folder: Path, urls: list[str]) -> Path | None:
 
 
 def from_registry(urls: list[str]) -> Path | None:
-    """The file of a published model, downloaded if it is not in the cache yet."""
-    try:
-        from elmo_hf.hub.download import download_model
-        from elmo_hf.hub.registry import read_registry
-    except ModuleNotFoundError:
-        return None
+    """The file of a published model, and no other of its files; downloaded once."""
     for model in read_registry().models:
         for file in model.files:
             if set(urls).intersection(file.urls):
-                found = download_model(model).files
-                return next(one.path for one in found if one.file == file)
+                with make_client() as client:
+                    folder = published_folder(model)
+                    offline = constants.HF_HUB_OFFLINE
+                    return get_file(client, model, file, folder, False, offline).path
     return None

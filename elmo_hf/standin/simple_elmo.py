@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from elmo_hf.conversion.convert_allennlp_to_hf import add_softmax, load_converted
+from elmo_hf.conversion.building import add_softmax, load_converted
 from elmo_hf.conversion.source import open_source
 from elmo_hf.language_model_elmo import ElmoForPreTraining
 from elmo_hf.modeling_elmo import ElmoModel as Network

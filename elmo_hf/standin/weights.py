@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from elmo_hf.configuration_elmo import ElmoConfig
-from elmo_hf.conversion.convert_allennlp_to_hf import check_datasets, make_config, read_parameters
+from elmo_hf.conversion.building import check_datasets, make_config, read_parameters
 from elmo_hf.conversion.key_map import BILM, rule_for_key
 from elmo_hf.conversion.source import open_source
 from elmo_hf.modeling_elmo import ElmoModel

@@ -2,10 +2,14 @@
 
 import hashlib
 import os
+from pathlib import Path
 
 import pytest
+from helpers.file_server import FileServer
+from huggingface_hub import constants
 
-from elmo_hf.standin.embedder import DEFAULT_OPTIONS_FILE
+from elmo_hf.hub.registry import OWN_TABLE, read_registry
+from elmo_hf.standin.embedder import DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE
 from elmo_hf.standin.files import addresses, cached_path
 
 PLAIN = "https://example.org/elmo/options.json"
@@ -80,3 +84,27 @@ def test_no_other_model_is_taken_instead(cache, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"example.org/y_options.json.* with --weights"):
         cached_path("https://example.org/y_options.json")
     assert DEFAULT_OPTIONS_FILE.startswith("https://allennlp.s3.amazonaws.com/models/elmo/")
+
+
+def test_a_published_file_is_downloaded_once_and_alone(cache, tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("ELMO_HF_HOME", str(tmp_path / "home"))
+    with FileServer() as server:
+        server.files |= {"options.json": b"{}", "weights.hdf5": b"weights"}
+        monkeypatch.setenv(OWN_TABLE, str(server.table(tmp_path / "table.toml")))
+        (model,) = read_registry().models
+        url = next(file.urls[0] for file in model.files if file.role == "options")
+        path = Path(cached_path(url))
+        assert path.read_bytes() == b"{}"
+        assert [other.name for other in path.parent.iterdir() if other.is_file()] == [path.name]
+    # without the server
+    assert cached_path(url) == str(path)
+
+
+def test_the_defaults_of_allennlp_are_known_and_errors_say_where_to_put_them(
+    cache, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("ELMO_HF_HOME", str(tmp_path))
+    for url in (DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE):
+        with pytest.raises(FileNotFoundError, match="of the published model 'original' is not in"):
+            cached_path(url)
