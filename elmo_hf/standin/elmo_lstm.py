@@ -18,8 +18,8 @@ logger = logging.get_logger(__name__)
 
 NOTICE = (
     "As in AllenNLP, each call starts from the state in which the call before ended, so a sentence "
-    "gets other vectors the second time. For the same vectors every time, run the program with "
-    "`python -m elmo_hf.standin --state fresh`, or call `reset_states()`."
+    "gets different vectors on the second call. For the same vectors every time, run the program "
+    "with `python -m elmo_hf.standin --state fresh`, or call `reset_states()`."
 )
 
 
@@ -105,10 +105,9 @@ class ElmoLstm(nn.Module):
 
     def reset_states(self, mask: torch.Tensor | None = None) -> None:
         """Forgets everything, or what is remembered of the sentences where `mask` is 1."""
-        if mask is None:
+        if mask is None or self._states is None:
             self._states = None
             return
-        assert self._states is not None
         known = self._states[0].shape[1]
         if len(mask) != known:
             raise ValueError(

@@ -75,6 +75,8 @@ class StandInLoader(Loader):
 
 
 class StandInFinder(MetaPathFinder):
+    belongs_to_elmo_hf = True
+
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -106,8 +108,8 @@ def install(
     """
     folder = None if weights is None else str(Path(weights).expanduser().absolute())
     write_settings(state=state, weights=folder, version=version)
-    if not installed():
-        sys.meta_path.append(StandInFinder())
+    remove_finders()
+    sys.meta_path.append(StandInFinder())
     for root in ROOTS:
         replace_folder(root)
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -131,13 +133,15 @@ def replace_folder(root: str) -> None:
         StandInLoader().exec_module(sys.modules[root])
 
 
-def installed() -> bool:
-    return any(isinstance(finder, StandInFinder) for finder in sys.meta_path)
+def remove_finders() -> None:
+    """This one, and the one that waits in a process that was started by a program."""
+    others = [each for each in sys.meta_path if not getattr(each, "belongs_to_elmo_hf", False)]
+    sys.meta_path[:] = others
 
 
 def uninstall() -> None:
     """Undoes `install()`; what has been imported stays with who has it."""
-    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, StandInFinder)]
+    remove_finders()
     for name in [name for name, each in sys.modules.items() if isinstance(each, StandInModule)]:
         del sys.modules[name]
     clear_settings()

@@ -1,6 +1,6 @@
 """How AllenNLP's names are reached, and when they are not."""
 
-import importlib
+import importlib.util
 import os
 import re
 import subprocess
@@ -191,3 +191,17 @@ def test_the_page_names_every_module_and_no_other():
     named = set(re.findall(r"`((?:allennlp|simple_elmo)[a-z_.]*)`", table))
     # those without names of their own are packages only
     assert named == {module for module, names in SURFACE.items() if names}
+
+
+def test_a_started_process_waits_until_it_is_needed(monkeypatch):
+    """What `sitecustomize` puts there is replaced by `install` and removed by `uninstall`."""
+    spec = importlib.util.spec_from_file_location("customized", Path(STARTUP, "sitecustomize.py"))
+    before = list(sys.meta_path)
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    assert len(sys.meta_path) == len(before) + 1
+    assert importlib.import_module("allennlp.modules").Elmo
+    assert [type(each).__name__ for each in sys.meta_path[len(before) :]] == ["StandInFinder"]
+    standin.uninstall()
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    standin.uninstall()
+    assert sys.meta_path == before

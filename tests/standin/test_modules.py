@@ -214,6 +214,18 @@ def test_cached_words_and_the_way_back_to_characters(tiny_files):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_models_without_projections_work(tmp_path):
+    sizes = {"char_filters": [[1, 4], [2, 8]], "projection_size": 12, "cell_size": 12}
+    config = tiny_config(max_characters_per_token=50, num_highway_layers=0, **sizes)
+    files = tuple(map(str, write_model(tmp_path, config)))
+    names = _ElmoBiLm(*files).state_dict()
+    assert not [name for name in names if "projection" in name or "_highways" in name]
+    found = _ElmoBiLm(*files)(batch_to_ids(SENTENCES[:1]))["activations"]
+    expected, _ = run(random_arrays(config), options_from_config(config), SENTENCES[0])
+    for layer, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(layer[0, 1:-1].numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_boundaries_may_be_kept(tiny_files):
     kept = Elmo(*tiny_files, 1, dropout=0, keep_sentence_boundaries=True)
     read = kept(batch_to_ids(SENTENCES))

@@ -14,8 +14,11 @@ import sys
 class Later:
     """Installs the stand-in when it is needed for the first time."""
 
+    # what `install` and `uninstall` know it by
+    belongs_to_elmo_hf = True
+
     def find_spec(self, name, path, target=None):
-        if name not in ("allennlp", "simple_elmo"):
+        if name.partition(".")[0] not in ("allennlp", "simple_elmo"):
             return None
         sys.meta_path.remove(self)
         try:
