@@ -4,6 +4,7 @@
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,15 @@ class ElmoModel:
         """
         if not os.path.exists(directory):
             raise SystemExit(f"Error: there is no folder or archive {os.fspath(directory)!r}.")
-        with open_source(os.fspath(directory)) as weights:
+        # as simple_elmo, which has the softmax of a checkpoint only
+        plain = Path(directory) / "model.hdf5"
+        named = {"weight_file": plain} if plain.is_file() and not full else {}
+        with open_source(os.fspath(directory), **named) as weights:
+            if weights.dictionaries is not None:
+                raise ValueError(
+                    "simple_elmo reads models of characters only; convert this one with "
+                    "`elmo-hf convert`."
+                )
             bilm, _ = load_converted(weights)
             self.model = add_softmax(bilm, weights) if full else bilm
         if self.model is None:

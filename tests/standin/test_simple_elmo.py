@@ -1,8 +1,11 @@
 """simple_elmo's class: the results that its documentation describes."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
+from helpers.many_langs import write_many_langs
 from helpers.tiny import random_arrays, tiny_config, write_model
 
 from elmo_hf.conversion.options_map import options_from_config
@@ -120,3 +123,17 @@ def test_mistakes_are_those_of_simple_elmo(tmp_path):
     write_model(tmp_path, CONFIG)
     with pytest.raises(SystemExit, match="holds no softmax"):
         ElmoModel().load(tmp_path, full=True)
+
+
+def test_model_hdf5_is_the_model(tmp_path):
+    write_model(tmp_path, CONFIG)
+    weights = tmp_path / "weights.hdf5"
+    shutil.copy(weights, tmp_path / "model.hdf5")
+    weights.write_bytes(b"of another model")
+    assert ElmoModel().load(tmp_path)
+
+
+def test_models_of_dictionaries_are_refused(tmp_path):
+    write_many_langs(tmp_path)
+    with pytest.raises(ValueError, match="models of characters only"):
+        ElmoModel().load(tmp_path)
