@@ -29,8 +29,8 @@ class _ElmoBiLm(nn.Module):
         config = self._token_embedder._network.config
         if not config.use_skip_connections:
             raise ConfigurationError(
-                "The options have no `use_skip_connections`, which AllenNLP's ELMo does without "
-                "in no model; convert this one with `elmo-hf convert`."
+                "The options have no `use_skip_connections`, but AllenNLP's ELMo reads only models "
+                "with them; convert this one with `elmo-hf convert`."
             )
         self._requires_grad = requires_grad
         self._word_embedding: nn.Embedding | None = None

@@ -13,7 +13,7 @@ from elmo_hf.standin.settings import is_version_2
 from elmo_hf.standin.vocabulary import Vocabulary
 
 
-@dataclass(init=True, repr=False)
+@dataclass(repr=False)
 class Token:
     """A word and what a tokenizer may say of it."""
 

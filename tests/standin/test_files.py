@@ -2,13 +2,17 @@
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from helpers.file_server import FileServer
 from huggingface_hub import constants
 
 from elmo_hf.hub.registry import OWN_TABLE, read_registry
+from elmo_hf.standin.bilm import _ElmoBiLm
+from elmo_hf.standin.elmo import batch_to_ids
 from elmo_hf.standin.embedder import DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE
 from elmo_hf.standin.files import addresses, cached_path
 
@@ -49,6 +53,15 @@ def test_the_cache_of_allennlp_serves_its_latest_version(cache):
         for note in (".json", ".lock"):
             path.with_name(path.name + note).write_text("{}")
     assert cached_path(PLAIN) == str(path)
+
+
+def test_a_model_is_read_from_the_cache_of_allennlp(cache, tiny_files):
+    urls = ["https://example.org/x/options.json", "https://example.org/x/weights.hdf5"]
+    for url, file in zip(urls, tiny_files, strict=True):
+        shutil.copy(file, cache / f"{hashed(url)}.{hashed('etag')}")
+    ids = batch_to_ids([["a"]])
+    expected = _ElmoBiLm(*tiny_files)(ids)["activations"][-1]
+    assert torch.equal(_ElmoBiLm(*urls)(ids)["activations"][-1], expected)
 
 
 def test_a_cache_may_be_named(tmp_path):
