@@ -18,7 +18,13 @@ from types import ModuleType
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "references"
 ALLENNLP = "0.9.0"
-ALLENNLP_FILES = ("allennlp/tests/fixtures/elmo", "allennlp/modules/sampled_softmax_loss.py")
+ALLENNLP_FILES = (
+    "allennlp/tests/fixtures/elmo",
+    "allennlp/modules/sampled_softmax_loss.py",
+    "allennlp/tests/modules/elmo_test.py",
+    "allennlp/tests/commands/elmo_test.py",
+    "allennlp/tests/data/token_indexers/elmo_indexer_test.py",
+)
 TRANSFORMERS = importlib.metadata.version("transformers")
 
 # The sdist has the top-level suites but not these three modules and one text that they import.
@@ -82,6 +88,11 @@ def _allennlp() -> Path:
 def allennlp_fixtures() -> Path:
     """AllenNLP's ELMo fixture: weights, options, sentences and TensorFlow's embeddings of them."""
     return _allennlp() / ALLENNLP_FILES[0]
+
+
+def allennlp_tests() -> list[Path]:
+    """AllenNLP's own tests of its ELMo, which belong into the package `allennlp.tests`."""
+    return [_allennlp() / name for name in ALLENNLP_FILES[2:]]
 
 
 def allennlp_sampled_softmax() -> ModuleType:

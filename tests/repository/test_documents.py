@@ -29,6 +29,7 @@ def snippets(page: Path, language: str) -> list[str]:
         "README",
         "docs/embedding",
         "docs/moving",
+        "docs/old-code",
         pytest.param("docs/pretraining", marks=pytest.mark.program),
         "docs/tagging",
         "elmo_hf/bundled_model/README",
@@ -158,6 +159,8 @@ def test_options_in_the_sentences_of_pages_exist():
     for folder in ("examples", "benchmarks"):
         for script in (ROOT / folder).rglob("*.py"):
             known |= options_of(script.relative_to(ROOT).as_posix())
+    for name in ("__main__", "command"):
+        known |= options_of(f"elmo_hf/standin/{name}.py")
     seen = set()
     for page in PAGES:
         for code in re.findall(r"`([^`]+)`", without_snippets(page.read_text(encoding="utf-8"))):
