@@ -7,7 +7,7 @@ by frequency), and each logit corrected by the log of how surely its word is in 
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -52,8 +52,34 @@ def at_least_float(values: torch.Tensor) -> torch.Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
+class DrawnRows(NamedTuple):
+    """Some rows of a softmax as tensors of their own, which get gradients in its place."""
+
+    # distinct and sorted
+    words: torch.Tensor  # (rows,)
+    weight: torch.Tensor  # (rows, projection_size)
+    bias: torch.Tensor  # (rows,)
+    # how many there would be if no word had been drawn twice
+    room: int
+
+
 class ElmoSoftmax(nn.Linear):
     """A row of weights and a bias for each word, shared by both directions."""
+
+    # A training may put a list here. What is drawn is then added to it, and gets the gradients that
+    # would otherwise be as large as the whole softmax.
+    drawn: list[DrawnRows] | None = None
+
+    def look_up(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The weights and biases of some words."""
+        weight, bias = self.weight, self.bias
+        if self.drawn is not None:
+            room = words.numel()
+            distinct, words = words.unique(return_inverse=True)
+            weight, bias = (part.detach()[distinct].requires_grad_() for part in (weight, bias))
+            self.drawn.append(DrawnRows(distinct, weight, bias, room))
+        # one look-up for all: its gradient is as large as what it looks in
+        return nn.functional.embedding(words, weight), bias[words]
 
     def losses(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """-log P(target) for each row of `hidden` (n, projection_size); 0 where it is -100."""
@@ -85,11 +111,10 @@ class ElmoSoftmax(nn.Linear):
         drawn = [sample_distinct(num_negatives, self.out_features, hidden.device) for _ in hidden]
         negatives, tries = (torch.stack(parts) for parts in zip(*drawn, strict=True))
         goal = targets.clamp(min=0)
-        # one look-up for all: its gradient is as large as the whole table
         words = torch.cat([goal, negatives], dim=1)
-        weight = at_least_float(nn.functional.embedding(words, self.weight))
-        correction = log_expected_count(words, tries.unsqueeze(1), self.out_features)
-        bias = self.bias[words] - correction
+        weight, bias = self.look_up(words)
+        weight = at_least_float(weight)
+        bias = bias - log_expected_count(words, tries.unsqueeze(1), self.out_features)
         sizes = [goal.shape[1], num_negatives]
         true_weight, weight = weight.split(sizes, dim=1)
         true_bias, bias = bias.split(sizes, dim=1)

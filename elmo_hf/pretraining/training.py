@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
+from torch import nn
 from tqdm.auto import tqdm
 
 from elmo_hf.hub.loading import make_tokenizer
@@ -16,7 +17,9 @@ from elmo_hf.modeling_elmo import ElmoForPreTraining, ElmoState
 from elmo_hf.pretraining.batches import known_words, next_batch
 from elmo_hf.pretraining.corpus import BlockCorpus
 from elmo_hf.pretraining.evaluation import evaluate, format_figures
+from elmo_hf.pretraining.row_optimizers import RowAdagrad, RowAdamW
 from elmo_hf.pretraining.settings import RECIPES, PretrainingSettings, TrainingOptions
+from elmo_hf.pretraining.softmax_rows import SoftmaxRows
 from elmo_hf.pretraining.streams import PackedStream
 from elmo_hf.pretraining.weight_average import WeightAverage
 from elmo_hf.training.checkpoints import Checkpoints, save_model
@@ -39,25 +42,38 @@ MAY_CHANGE = {
 }
 # steps between two reports of the training loss
 REPORTING_STEPS = 20
+# what every accumulator of Adagrad starts from, as in bilm-tf
+INITIAL_ACCUMULATOR = 1.0
 
 
 def make_optimizer(
     settings: PretrainingSettings, model: ElmoForPreTraining, device: torch.device
 ) -> torch.optim.Optimizer:
+    """An optimizer of all weights that require gradients."""
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
     # one pass over the weights; on other devices torch makes this choice itself
     fused = True if device.type == "cpu" else None
     rate = settings.highest_learning_rate
     if settings.recipe == "bilm":
         return torch.optim.Adagrad(
-            model.parameters(), lr=rate, initial_accumulator_value=1.0, fused=fused
+            weights, lr=rate, initial_accumulator_value=INITIAL_ACCUMULATOR, fused=fused
         )
-    matrices = [weight for weight in model.parameters() if weight.dim() > 1]
-    vectors = [weight for weight in model.parameters() if weight.dim() <= 1]
+    matrices = [weight for weight in weights if weight.dim() > 1]
+    vectors = [weight for weight in weights if weight.dim() <= 1]
     groups = [
         {"params": matrices, "weight_decay": settings.weight_decay},
         {"params": vectors, "weight_decay": 0},
     ]
     return torch.optim.AdamW(groups, lr=rate, fused=fused)
+
+
+def make_row_optimizer(
+    settings: PretrainingSettings, tables: list[torch.Tensor]
+) -> RowAdagrad | RowAdamW:
+    """The same for a matrix and a vector of which a step draws some rows."""
+    if settings.recipe == "bilm":
+        return RowAdagrad(tables, INITIAL_ACCUMULATOR)
+    return RowAdamW(tables, weight_decays=[settings.weight_decay, 0.0])
 
 
 def learning_rate(settings: PretrainingSettings, step: int, num_steps: int) -> float:
@@ -156,6 +172,9 @@ class Pretraining:
         identity = self.identify()
         self.is_main = accelerator.is_main_process
         self.recipe = RECIPES[settings.recipe]
+        # its rows are trained as they are drawn
+        is_sampled = model.num_negatives is not None
+        model.softmax.requires_grad_(not is_sampled)
         # the model as accelerate wraps it for several processes
         self.wrapped_model, self.optimizer = accelerator.prepare(
             model, make_optimizer(settings, model, accelerator.device)
@@ -168,12 +187,17 @@ class Pretraining:
         # without the sentence boundaries
         self.words_per_step = words_per_step * self.corpus.num_words / self.corpus.num_predictions
         self.progress = Progress(accelerator, streams)
-        self.average = WeightAverage(model, self.recipe.averaged_part)
-        self.checkpoints = Checkpoints(
-            accelerator, settings.output_dir, identity, self.progress, self.average
-        )
+        tables = [model.softmax.weight, model.softmax.bias] if is_sampled else []
+        self.average = WeightAverage(model, self.recipe.averaged_part, tables)
+        self.rows = self.train_rows(tables) if is_sampled else None
+        states = [self.progress, self.average, *([self.rows] if self.rows is not None else [])]
+        self.checkpoints = Checkpoints(accelerator, settings.output_dir, identity, *states)
         # losses since the last report
         self.recent: list[torch.Tensor] = []
+
+    def train_rows(self, tables: list[nn.Parameter]) -> SoftmaxRows:
+        optimizer = make_row_optimizer(self.settings, [table.detach() for table in tables])
+        return SoftmaxRows(self.accelerator, self.model.softmax, optimizer, self.average)
 
     def identify(self) -> dict[str, Any]:
         """What decides the result of a run; the model must be as it was before its training."""
@@ -245,16 +269,22 @@ class Pretraining:
         """Reads one window of every row; returns the loss."""
         progress = self.progress
         self.wrapped_model.train()
+        rate = learning_rate(self.settings, progress.step, self.num_steps)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.settings, progress.step, self.num_steps)
+            group["lr"] = rate
         state = start_afresh(progress.state, progress.step, self.streams[0].rows)
         output = self.wrapped_model(**next_batch(self.model, self.streams), state=state)
         # bilm-tf clips the gradients of a sum over the window
         scale = self.settings.window_size if self.settings.recipe == "bilm" else 1
         self.accelerator.backward(scale * output.loss)
-        self.accelerator.clip_grad_norm_(self.wrapped_model.parameters(), self.recipe.max_grad_norm)
+        weights = list(self.wrapped_model.parameters())
+        if self.rows is not None:
+            weights += self.rows.collect()
+        self.accelerator.clip_grad_norm_(weights, self.recipe.max_grad_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
+        if self.rows is not None:
+            self.rows.step(rate)
         progress.state = output.state.detach()
         progress.step += 1
         self.average.update(progress.step)
@@ -299,6 +329,8 @@ class Pretraining:
         else:
             best = self.checkpoints.load_model(ElmoForPreTraining, progress.best_checksum)
             self.model.load_state_dict(best.state_dict())
+        if self.rows is not None:
+            self.rows.release()
         words = progress.step * self.words_per_step
         figures = {
             "train_steps": progress.step,
