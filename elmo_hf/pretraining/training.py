@@ -4,6 +4,7 @@
 import hashlib
 import math
 import time
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import Any
 
@@ -179,7 +180,8 @@ class Pretraining:
         self.wrapped_model, self.optimizer = accelerator.prepare(
             model, make_optimizer(settings, model, accelerator.device)
         )
-        words_per_step = streams[0].num_rows * settings.window_size
+        words_per_window = streams[0].num_rows * settings.window_size
+        words_per_step = words_per_window * settings.gradient_accumulation_steps
         self.steps_per_epoch = math.ceil(self.corpus.num_predictions / words_per_step)
         self.num_steps = (
             settings.max_train_steps or settings.num_train_epochs * self.steps_per_epoch
@@ -266,17 +268,34 @@ class Pretraining:
                     self.checkpoints.save(progress.step)
 
     def train_step(self) -> torch.Tensor:
-        """Reads one window of every row; returns the loss."""
-        progress = self.progress
+        """Reads the windows of one step and updates the weights; returns the mean loss."""
         self.wrapped_model.train()
-        rate = learning_rate(self.settings, progress.step, self.num_steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        state = start_afresh(progress.state, progress.step, self.streams[0].rows)
-        output = self.wrapped_model(**next_batch(self.model, self.streams), state=state)
+        windows = range(self.settings.gradient_accumulation_steps)
+        losses = [self.read_window(number) for number in windows]
+        self.update_weights()
+        self.progress.step += 1
+        self.average.update(self.progress.step)
+        return torch.stack(losses).mean()
+
+    def read_window(self, number: int) -> torch.Tensor:
+        """Reads one window of every row, and adds its gradients; returns the loss."""
+        progress, windows = self.progress, self.settings.gradient_accumulation_steps
+        turn = progress.step * windows + number
+        state = start_afresh(progress.state, turn, self.streams[0].rows)
         # bilm-tf clips the gradients of a sum over the window
         scale = self.settings.window_size if self.settings.recipe == "bilm" else 1
-        self.accelerator.backward(scale * output.loss)
+        # processes exchange gradients once per step
+        is_last = number == windows - 1
+        with nullcontext() if is_last else self.accelerator.no_sync(self.wrapped_model):
+            output = self.wrapped_model(**next_batch(self.model, self.streams), state=state)
+            self.accelerator.backward(scale / windows * output.loss)
+        progress.state = output.state.detach()
+        return output.loss.detach()
+
+    def update_weights(self) -> None:
+        rate = learning_rate(self.settings, self.progress.step, self.num_steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
         weights = list(self.wrapped_model.parameters())
         if self.rows is not None:
             weights += self.rows.collect()
@@ -285,17 +304,16 @@ class Pretraining:
         self.optimizer.zero_grad()
         if self.rows is not None:
             self.rows.step(rate)
-        progress.state = output.state.detach()
-        progress.step += 1
-        self.average.update(progress.step)
-        return output.loss.detach()
 
     def report_loss(self, bar: tqdm) -> None:
         progress = self.progress
         loss = self.accelerator.reduce(torch.stack(self.recent).mean(), "mean").item()
         self.recent.clear()
         speed = progress.step * self.words_per_step / max(progress.seconds, 1e-9)
-        bar.set_postfix(sampled_loss=f"{loss:.3f}", words_per_s=f"{speed:.0f}")
+        shown = {"sampled_loss": f"{loss:.3f}", "words_per_s": f"{speed:.0f}"}
+        if progress.best is not None:
+            shown["best_perplexity"] = f"{progress.best:.1f}"
+        bar.set_postfix(shown)
         refuse_divergence(self.settings.output_dir, progress.step, loss)
         self.accelerator.log({"train_loss_sampled": loss}, step=progress.step)
         progress.history.append({"step": progress.step, "train_loss_sampled": loss})

@@ -1,0 +1,248 @@
+"""Training by drawn rows: the same numbers as with the whole table, which no step walks over."""
+
+import copy
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from accelerate import Accelerator
+from helpers.launch import run
+from helpers.tiny import PRETRAINING_SHAPE
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from elmo_hf.pretraining import (
+    Corpus,
+    Pretraining,
+    PretrainingSettings,
+    make_model,
+    make_streams,
+    make_vocabulary,
+)
+from elmo_hf.pretraining.row_optimizers import RowAdagrad, RowAdamW
+from elmo_hf.pretraining.weight_average import WeightAverage
+from elmo_hf.softmax_elmo import ElmoSoftmax
+
+WORDS, WIDTH = 60, 6
+SHAPE = PRETRAINING_SHAPE | {"num_negative_samples": 12, "hidden_dropout": 0.1}
+
+
+def drawn_in_turn(steps: int) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """For each step: some words, the first ones often, and gradients of their rows and biases."""
+    found = []
+    for _ in range(steps):
+        words = (torch.rand(20) ** 3 * WORDS).long().unique()
+        found.append((words, torch.randn(len(words), WIDTH), torch.randn(len(words))))
+    return found
+
+
+def train_both_ways(steps, make_dense, make_rows):
+    """Tables trained with gradients of their own size, and by rows alone."""
+    dense = [torch.randn(WORDS, WIDTH, requires_grad=True), torch.randn(WORDS, requires_grad=True)]
+    tables = [table.detach().clone() for table in dense]
+    before = [table.clone() for table in tables]
+    optimizer, by_rows = make_dense(dense), make_rows(tables)
+    for words, *gradients in steps:
+        for table, gradient in zip(dense, gradients, strict=True):
+            table.grad = torch.zeros_like(table)
+            table.grad[words] = gradient
+        optimizer.step()
+        rows = [table[words] for table in tables]
+        for values, gradient in zip(rows, gradients, strict=True):
+            values.grad = gradient
+        by_rows.step(words, rows, 0.1)
+    seen = torch.cat([words for words, *_ in steps]).unique()
+    for table, old in zip(tables, before, strict=True):
+        never = torch.ones(WORDS, dtype=torch.bool).index_fill_(0, seen, False)
+        assert never.any() and table[never].equal(old[never])
+        assert not table.equal(old)
+    return dense, tables, by_rows
+
+
+def test_adagrad_by_rows_is_torchs_adagrad_to_the_bit():
+    dense, tables, _ = train_both_ways(
+        drawn_in_turn(5),
+        lambda both: torch.optim.Adagrad(both, 0.1, initial_accumulator_value=1.0, fused=True),
+        lambda both: RowAdagrad(both, 1.0),
+    )
+    for table, expected in zip(tables, dense, strict=True):
+        assert table.equal(expected)
+
+
+def test_adamw_by_rows_is_torchs_adamw_without_its_first_moment():
+    """But for the decay of the weights since a row was drawn last, which it has yet to make up for."""
+    def make_dense(both):
+        groups = [{"params": both[:1], "weight_decay": 0.1}, {"params": both[1:]}]
+        return torch.optim.AdamW(groups, lr=0.1, betas=(0.0, 0.999), weight_decay=0.0)
+
+    steps = drawn_in_turn(30)
+    seen = torch.cat([words for words, *_ in steps]).unique()
+    dense, tables, _ = train_both_ways(steps, make_dense, lambda both: RowAdamW(both, [0.1, 0.0]))
+    last = [max(at for at, step in enumerate(steps) if word in step[0]) for word in seen.tolist()]
+    missing = 0.99 ** torch.tensor([29.0 - at for at in last])
+    torch.testing.assert_close(tables[0][seen] * missing.unsqueeze(1), dense[0][seen])
+    torch.testing.assert_close(tables[1][seen], dense[1][seen])
+
+
+@pytest.mark.parametrize("make", [lambda t: RowAdagrad(t, 1.0), lambda t: RowAdamW(t, [0.1, 0.0])])
+def test_a_restored_optimizer_goes_on_alike(make):
+    steps = drawn_in_turn(8)
+    _, tables, old = train_both_ways(steps[:5], lambda both: torch.optim.SGD(both, 0.1), make)
+    again = [table.clone() for table in tables]
+    new = make(again)
+    new.load_state_dict(copy.deepcopy(old.state_dict()))
+    for words, *gradients in steps[5:]:
+        for owner, some in ((old, tables), (new, again)):
+            rows = [table[words] for table in some]
+            for values, gradient in zip(rows, gradients, strict=True):
+                values.grad = gradient
+            owner.step(words, rows, 0.1)
+    for table, other in zip(tables, again, strict=True):
+        assert table.equal(other)
+
+
+def test_the_mean_by_rows_is_the_mean_of_all_weights():
+    softmax = ElmoSoftmax(WIDTH, WORDS)
+    expected = WeightAverage(softmax, 0.125)
+    average = WeightAverage(softmax, 0.125, list(softmax.parameters()))
+    assert not average.means
+    for step, (words, *changes) in enumerate(drawn_in_turn(300), start=1):
+        average.before_change(words)
+        for weight, change in zip(softmax.parameters(), changes, strict=True):
+            weight.data[words] += 0.1 * change
+        average.update(step)
+        expected.update(step)
+        if step == 150:
+            # a look at the mean changes nothing, and it can be saved
+            last = [weight.clone() for weight in softmax.parameters()]
+            with average.applied():
+                pass
+            for weight, kept in zip(softmax.parameters(), last, strict=True):
+                assert weight.equal(kept)
+            saved = copy.deepcopy(average.state_dict())
+            average = WeightAverage(softmax, 0.125, list(softmax.parameters()))
+            average.load_state_dict(saved)
+    with average.applied():
+        for weight, mean in zip(softmax.parameters(), expected.means, strict=True):
+            torch.testing.assert_close(weight.detach(), mean, rtol=1e-5, atol=1e-6)
+
+
+def test_drawn_rows_get_the_gradients_of_the_whole_table():
+    softmax = ElmoSoftmax(WIDTH, WORDS)
+    hidden = torch.randn(2, 30, WIDTH)
+    targets = torch.arange(60).view(2, 30) % 10
+    torch.manual_seed(1)
+    expected = softmax.sampled_losses(hidden, targets, 12)
+    expected.sum().backward()
+    weight, bias = softmax.weight.grad, softmax.bias.grad
+    softmax.zero_grad()
+    softmax.drawn = []
+    torch.manual_seed(1)
+    losses = softmax.sampled_losses(hidden, targets, 12)
+    losses.sum().backward()
+    assert losses.equal(expected) and softmax.weight.grad is None
+    [rows] = softmax.drawn
+    assert rows.room == 2 * (30 + 12) and len(rows.words) < rows.room
+    assert rows.weight.grad.equal(weight[rows.words]) and rows.bias.grad.equal(bias[rows.words])
+    assert weight.norm() == pytest.approx(rows.weight.grad.norm().item(), rel=1e-6)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """With a text and a shape."""
+    text = "the dog sees the small cat .\na bird hears the dog .\n" * 300
+    (tmp_path / "train.txt").write_text(text)
+    (tmp_path / "shape.json").write_text(json.dumps(SHAPE))
+    return tmp_path
+
+
+def write_words(folder: Path, size: int) -> Path:
+    words = ["<S>", "</S>", "<UNK>", *"the . dog sees small cat a bird hears".split()]
+    words += [f"filler{number}" for number in range(size - len(words))]
+    path = folder / f"{size}.txt"
+    path.write_text("\n".join(words) + "\n")
+    return path
+
+
+@pytest.fixture
+def make_run(folder):
+    """Makes a run with a vocabulary of a size."""
+
+    def make(name: str, size: int, **more) -> Pretraining:
+        text = folder / "train.txt"
+        settings = PretrainingSettings(
+            train_file=str(text),
+            vocab_file=write_words(folder, size),
+            config_overrides=folder / "shape.json",
+            per_device_train_batch_size=4,
+            output_dir=folder / name,
+            **more,
+        )
+        model = make_model(settings, make_vocabulary(settings, None))
+        accelerator = Accelerator(cpu=True)
+        streams = make_streams(accelerator, Corpus([text]), 4, settings.window_size, settings.seed)
+        return Pretraining(settings, accelerator, model, streams)
+
+    return make
+
+
+def test_a_run_by_rows_is_the_run_with_the_whole_table(make_run):
+    """Everything together for bilm-tf's recipe: sampling, clipping and Adagrad."""
+    by_rows, whole = make_run("rows", WORDS, recipe="bilm"), make_run("all", WORDS, recipe="bilm")
+    assert by_rows.rows is not None and whole.rows is not None
+    whole.rows.release()
+    whole.rows = None
+    whole.optimizer = whole.accelerator.prepare(
+        torch.optim.Adagrad(whole.model.parameters(), 0.2, initial_accumulator_value=1.0)
+    )
+    found = []
+    for some in (by_rows, whole):
+        torch.manual_seed(3)
+        found.append(torch.stack([some.train_step() for _ in range(20)]))
+    torch.testing.assert_close(*found, rtol=1e-5, atol=0)
+    for name, weight in by_rows.model.named_parameters():
+        expected = whole.model.get_parameter(name)
+        torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-6, msg=name)
+
+
+class TableWatch(TorchDispatchMode):
+    """Notes all operations that read or make something with a row for every word."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.size, self.seen = size, set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for part in torch.utils._pytree.tree_leaves([args, kwargs, result]):
+            if isinstance(part, torch.Tensor) and self.size in part.shape:
+                self.seen.add(function._schema.name)
+        return result
+
+
+@pytest.mark.parametrize("recipe", ["adamw", "bilm"])
+def test_no_step_walks_over_the_table(make_run, recipe):
+    size = 30_011
+    run = make_run("watched", size, recipe=recipe)
+    with TableWatch(size) as watch:
+        # the running mean takes part in every tenth step
+        for _ in range(11):
+            run.train_step()
+    # they copy some rows out of a table or into it; a detached tensor is the same memory
+    assert watch.seen <= {"aten::index", "aten::index_put_", "aten::detach", "aten::alias"}
+    assert {"aten::index", "aten::index_put_"} <= watch.seen
+
+
+@pytest.mark.program
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux what was sent")
+def test_processes_send_as_much_for_a_large_vocabulary_as_for_a_small_one(folder):
+    sizes = [20_000, 800_000]
+    for size in sizes:
+        write_words(folder, size)
+    program = Path(__file__).parents[1] / "helpers" / "bytes_sent.py"
+    printed = run(str(program), [folder, *sizes], processes=2)
+    small, large = json.loads(printed.splitlines()[-1]).values()
+    # far less than the smaller of the two tables
+    assert 0 < small["bytes"] == large["bytes"] < 20_000 * 8 * 4
+    assert small["same_tables"] and large["same_tables"]
