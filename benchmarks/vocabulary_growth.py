@@ -2,9 +2,9 @@
 
     python benchmarks/vocabulary_growth.py --peer PEER --train train.txt --output vocabulary.json
 
-`PEER` is as for `pretraining.py`, and fills its vocabulary up with words that never occur when it is
-given `--vocabulary N`. The model is a small biLM of 512 cells under a softmax as wide as the
-paper's, 512. In a round every case runs once, in a fresh process.
+`PEER` is as for `pretraining.py`; with `--vocabulary N` it fills its vocabulary up with words that
+never occur. The model is a small biLM of 512 cells under a softmax as wide as the paper's, 512. In
+a round every case runs once, in a fresh process.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import resource
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -71,8 +72,6 @@ def peak_of(usage: resource.struct_rusage) -> float:
 
 
 def write_vocabulary(text: Path, size: int, target: Path) -> None:
-    from collections import Counter
-
     counts: Counter[str] = Counter()
     Corpus([text], counts)
     words = [word for word, _ in counts.most_common() if word not in SPECIAL_WORDS]

@@ -72,14 +72,13 @@ class ElmoSoftmax(nn.Linear):
 
     def look_up(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The weights and biases of some words."""
-        weight, bias = self.weight, self.bias
-        if self.drawn is not None:
-            room = words.numel()
-            distinct, words = words.unique(return_inverse=True)
-            weight, bias = (part.detach()[distinct].requires_grad_() for part in (weight, bias))
-            self.drawn.append(DrawnRows(distinct, weight, bias, room))
-        # one look-up for all: its gradient is as large as what it looks in
-        return nn.functional.embedding(words, weight), bias[words]
+        if self.drawn is None:
+            return nn.functional.embedding(words, self.weight), self.bias[words]
+        distinct, places = words.unique(return_inverse=True)
+        weight, bias = (part.detach()[distinct] for part in (self.weight, self.bias))
+        rows = DrawnRows(distinct, weight.requires_grad_(), bias.requires_grad_(), words.numel())
+        self.drawn.append(rows)
+        return nn.functional.embedding(places, rows.weight), rows.bias[places]
 
     def losses(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """-log P(target) for each row of `hidden` (n, projection_size); 0 where it is -100."""
@@ -111,6 +110,7 @@ class ElmoSoftmax(nn.Linear):
         drawn = [sample_distinct(num_negatives, self.out_features, hidden.device) for _ in hidden]
         negatives, tries = (torch.stack(parts) for parts in zip(*drawn, strict=True))
         goal = targets.clamp(min=0)
+        # one look-up for all: without `drawn`, its gradient is as large as the whole table
         words = torch.cat([goal, negatives], dim=1)
         weight, bias = self.look_up(words)
         weight = at_least_float(weight)

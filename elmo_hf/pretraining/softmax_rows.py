@@ -31,6 +31,12 @@ class SoftmaxRows:
         optimizer: RowAdagrad | RowAdamW,
         average: WeightAverage,
     ):
+        if accelerator.mixed_precision == "fp16":
+            # accelerate scales the loss, and only the gradients of its own optimizers back
+            raise ValueError(
+                "accelerate is set to fp16, which a sampled softmax is not trained in; pass "
+                "--mixed_precision bf16 or no."
+            )
         self.accelerator, self.softmax = accelerator, softmax
         self.optimizer, self.average = optimizer, average
         self.drawn: list[DrawnRows] = []
@@ -48,7 +54,9 @@ class SoftmaxRows:
         if count > 1:
             parts = self._exchange(*add_up(parts), room)
         self.words, gradient = add_up(parts)
-        self.values = [part.detach()[self.words] for part in (self.softmax.weight, self.softmax.bias)]
+        self.values = [
+            part.detach()[self.words] for part in (self.softmax.weight, self.softmax.bias)
+        ]
         weight, bias = self.values
         weight.grad, bias.grad = gradient[:, :-1] / count, gradient[:, -1] / count
         return self.values
@@ -62,9 +70,7 @@ class SoftmaxRows:
         sent = gradient.new_zeros(room, gradient.shape[1])
         sent[: len(words)] = gradient
         received = [self.accelerator.gather(part).split(room) for part in (sent_words, sent)]
-        return [
-            (some[some >= 0], rows[some >= 0]) for some, rows in zip(*received, strict=True)
-        ]
+        return [(some[some >= 0], rows[some >= 0]) for some, rows in zip(*received, strict=True)]
 
     def step(self, rate: float) -> None:
         """Updates the collected rows."""

@@ -23,7 +23,7 @@ from elmo_hf.pretraining.settings import RECIPES, PretrainingSettings, TrainingO
 from elmo_hf.pretraining.softmax_rows import SoftmaxRows
 from elmo_hf.pretraining.streams import PackedStream
 from elmo_hf.pretraining.weight_average import WeightAverage
-from elmo_hf.training.checkpoints import Checkpoints, save_model
+from elmo_hf.training.checkpoints import Checkpoints, Stateful, save_model
 from elmo_hf.training.divergence import refuse_divergence
 from elmo_hf.training.folder import SPLIT_TEXT
 from elmo_hf.training.identity import describe_run, hash_weights
@@ -189,10 +189,12 @@ class Pretraining:
         # without the sentence boundaries
         self.words_per_step = words_per_step * self.corpus.num_words / self.corpus.num_predictions
         self.progress = Progress(accelerator, streams)
-        tables = [model.softmax.weight, model.softmax.bias] if is_sampled else []
+        tables = list(model.softmax.parameters()) if is_sampled else []
         self.average = WeightAverage(model, self.recipe.averaged_part, tables)
         self.rows = self.train_rows(tables) if is_sampled else None
-        states = [self.progress, self.average, *([self.rows] if self.rows is not None else [])]
+        states: list[Stateful] = [self.progress, self.average]
+        if self.rows is not None:
+            states.append(self.rows)
         self.checkpoints = Checkpoints(accelerator, settings.output_dir, identity, *states)
         # losses since the last report
         self.recent: list[torch.Tensor] = []
@@ -228,11 +230,12 @@ class Pretraining:
     def describe(self) -> str:
         """What the run trains on how much text, in one line."""
         negatives = self.model.num_negatives
+        windows = self.settings.gradient_accumulation_steps
         return (
             f"{self.corpus.num_words:,} words in {self.corpus.num_sentences:,} sentences, "
             f"{len(known_words(self.model)):,} in the vocabulary, "
             f"{self.model.num_parameters():,} parameters; {self.num_steps:,} steps of "
-            f"{self.streams[0].num_rows} x {self.settings.window_size} words, "
+            f"{self.streams[0].num_rows} x {self.settings.window_size * windows} words, "
             + ("full softmax" if negatives is None else f"{negatives:,} negative samples")
             + self.describe_progress()
         )
@@ -345,8 +348,7 @@ class Pretraining:
             if self.is_main:
                 save_model(self.model, folder, self.tokenizer)
         else:
-            best = self.checkpoints.load_model(ElmoForPreTraining, progress.best_checksum)
-            self.model.load_state_dict(best.state_dict())
+            self.checkpoints.load_weights(self.model, progress.best_checksum)
         if self.rows is not None:
             self.rows.release()
         words = progress.step * self.words_per_step

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from helpers.launch import run
 from helpers.tiny import PRETRAINING_SHAPE
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -21,10 +22,12 @@ from elmo_hf.pretraining import (
     make_vocabulary,
 )
 from elmo_hf.pretraining.row_optimizers import RowAdagrad, RowAdamW
+from elmo_hf.pretraining.softmax_rows import SoftmaxRows
 from elmo_hf.pretraining.weight_average import WeightAverage
 from elmo_hf.softmax_elmo import ElmoSoftmax
 
 WORDS, WIDTH = 60, 6
+TEXT = "the dog sees the small cat .\na bird hears the dog .\n"
 SHAPE = PRETRAINING_SHAPE | {"num_negative_samples": 12, "hidden_dropout": 0.1}
 
 
@@ -71,7 +74,8 @@ def test_adagrad_by_rows_is_torchs_adagrad_to_the_bit():
 
 
 def test_adamw_by_rows_is_torchs_adamw_without_its_first_moment():
-    """But for the decay of the weights since a row was drawn last, which it has yet to make up for."""
+    """A row has yet to make up for the decay of its weights since it was drawn last."""
+
     def make_dense(both):
         groups = [{"params": both[:1], "weight_decay": 0.1}, {"params": both[1:]}]
         return torch.optim.AdamW(groups, lr=0.1, betas=(0.0, 0.999), weight_decay=0.0)
@@ -151,14 +155,13 @@ def test_drawn_rows_get_the_gradients_of_the_whole_table():
 @pytest.fixture
 def folder(tmp_path):
     """With a text and a shape."""
-    text = "the dog sees the small cat .\na bird hears the dog .\n" * 300
-    (tmp_path / "train.txt").write_text(text)
+    (tmp_path / "train.txt").write_text(TEXT * 300)
     (tmp_path / "shape.json").write_text(json.dumps(SHAPE))
     return tmp_path
 
 
 def write_words(folder: Path, size: int) -> Path:
-    words = ["<S>", "</S>", "<UNK>", *"the . dog sees small cat a bird hears".split()]
+    words = ["<S>", "</S>", "<UNK>", *sorted(set(TEXT.split()))]
     words += [f"filler{number}" for number in range(size - len(words))]
     path = folder / f"{size}.txt"
     path.write_text("\n".join(words) + "\n")
@@ -180,7 +183,8 @@ def make_run(folder):
             **more,
         )
         model = make_model(settings, make_vocabulary(settings, None))
-        accelerator = Accelerator(cpu=True)
+        AcceleratorState._reset_state()
+        accelerator = Accelerator(cpu=True, mixed_precision=settings.mixed_precision)
         streams = make_streams(accelerator, Corpus([text]), 4, settings.window_size, settings.seed)
         return Pretraining(settings, accelerator, model, streams)
 
@@ -232,6 +236,77 @@ def test_no_step_walks_over_the_table(make_run, recipe):
     # they copy some rows out of a table or into it; a detached tensor is the same memory
     assert watch.seen <= {"aten::index", "aten::index_put_", "aten::detach", "aten::alias"}
     assert {"aten::index", "aten::index_put_"} <= watch.seen
+
+
+def test_windows_of_a_step_add_up_to_their_mean(make_run):
+    """Two windows of half the rate of a sum: the gradients of both, of rows and of all others."""
+    run = make_run("windows", WORDS, recipe="bilm", gradient_accumulation_steps=2)
+    assert run.words_per_step == pytest.approx(2 * 4 * 20 * 6 / 7, rel=0.05)
+    run.wrapped_model.train()
+    softmax, drawn = run.model.softmax, []
+    expected = torch.zeros(WORDS, 8)
+    for number in range(2):
+        run.read_window(number)
+        [rows] = run.rows.drawn[number:]
+        drawn.append(rows)
+        expected[rows.words] += rows.weight.grad
+    weight, bias = run.rows.collect()
+    assert weight.equal(softmax.weight[run.rows.words]) and len(bias) == len(weight)
+    torch.testing.assert_close(weight.grad, expected[run.rows.words])
+    assert set(run.rows.words.tolist()) == {word for part in drawn for word in part.words.tolist()}
+    assert run.rows.drawn == []
+
+
+class TwoProcesses:
+    """Stands for accelerate in one of two processes; `others` is what the other one sends."""
+
+    num_processes, mixed_precision = 2, "no"
+
+    def __init__(self, others: list[torch.Tensor]):
+        self.others, self.sent = others, []
+
+    def gather(self, part: torch.Tensor) -> torch.Tensor:
+        self.sent.append(part)
+        return torch.cat([part, self.others.pop(0) if self.others else torch.zeros_like(part)])
+
+
+def test_two_processes_step_by_the_mean_of_their_gradients():
+    softmax = ElmoSoftmax(WIDTH, WORDS)
+    hidden, targets = torch.randn(2, 2, 9, WIDTH), torch.randint(0, WORDS, (2, 2, 9))
+    average = WeightAverage(softmax, 0.0)
+    collected, expected, others = [], [torch.zeros(WORDS, WIDTH), torch.zeros(WORDS)], []
+    for number in (0, 1):
+        accelerator = TwoProcesses(others)
+        rows = SoftmaxRows(accelerator, softmax, RowAdagrad([], 1.0), average)
+        softmax.sampled_losses(hidden[number], targets[number], 12).sum().backward()
+        [drawn] = rows.drawn
+        for total, part in zip(expected, (drawn.weight, drawn.bias), strict=True):
+            total[drawn.words] += part.grad / 2
+        collected = rows.collect()
+        others = accelerator.sent
+        # as much in every step
+        assert [len(part) for part in others] == [drawn.room, drawn.room]
+    assert sorted(rows.words.tolist()) == expected[1].nonzero().squeeze(1).tolist()
+    for values, total in zip(collected, expected, strict=True):
+        torch.testing.assert_close(values.grad, total[rows.words])
+
+
+@pytest.mark.parametrize("recipe", ["adamw", "bilm"])
+def test_bf16_trains_nearly_alike(make_run, recipe, monkeypatch):
+    losses = []
+    for mode in ("no", "bf16"):
+        run = make_run(mode, WORDS, recipe=recipe, mixed_precision=mode)
+        torch.manual_seed(3)
+        losses.append(torch.stack([run.train_step() for _ in range(10)]))
+        assert all(weight.dtype == torch.float32 for weight in run.model.parameters())
+    assert not losses[0].equal(losses[1])
+    torch.testing.assert_close(*losses, rtol=0.02, atol=0)
+
+
+def test_fp16_of_the_launcher_is_refused(make_run, monkeypatch):
+    monkeypatch.setattr(Accelerator, "mixed_precision", "fp16")
+    with pytest.raises(ValueError, match="pass --mixed_precision bf16 or no"):
+        make_run("half", WORDS)
 
 
 @pytest.mark.program
