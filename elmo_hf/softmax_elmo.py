@@ -7,7 +7,8 @@ by frequency), and each logit corrected by the log of how surely its word is in 
 """
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -52,33 +53,21 @@ def at_least_float(values: torch.Tensor) -> torch.Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
-class DrawnRows(NamedTuple):
-    """Some rows of a softmax as tensors of their own, which get gradients in its place."""
-
-    # distinct and sorted
-    words: torch.Tensor  # (rows,)
-    weight: torch.Tensor  # (rows, projection_size)
-    bias: torch.Tensor  # (rows,)
-    # how many there would be if no word had been drawn twice
-    room: int
-
-
 class ElmoSoftmax(nn.Linear):
     """A row of weights and a bias for each word, shared by both directions."""
 
-    # A training may put a list here. What is drawn is then added to it, and gets the gradients that
-    # would otherwise be as large as the whole softmax.
-    drawn: list[DrawnRows] | None = None
+    # A training may put a function here that gives the rows of distinct words, and get the gradients
+    # of these instead of some that are as large as the whole softmax. It is also told how many
+    # words there were with repetitions.
+    draw: Callable[[torch.Tensor, int], Sequence[torch.Tensor]] | None = None
 
     def look_up(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The weights and biases of some words."""
-        if self.drawn is None:
+        if self.draw is None:
             return nn.functional.embedding(words, self.weight), self.bias[words]
         distinct, places = words.unique(return_inverse=True)
-        weight, bias = (part.detach()[distinct] for part in (self.weight, self.bias))
-        rows = DrawnRows(distinct, weight.requires_grad_(), bias.requires_grad_(), words.numel())
-        self.drawn.append(rows)
-        return nn.functional.embedding(places, rows.weight), rows.bias[places]
+        weight, bias = self.draw(distinct, words.numel())
+        return nn.functional.embedding(places, weight), bias[places]
 
     def losses(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """-log P(target) for each row of `hidden` (n, projection_size); 0 where it is -100."""
@@ -110,7 +99,7 @@ class ElmoSoftmax(nn.Linear):
         drawn = [sample_distinct(num_negatives, self.out_features, hidden.device) for _ in hidden]
         negatives, tries = (torch.stack(parts) for parts in zip(*drawn, strict=True))
         goal = targets.clamp(min=0)
-        # one look-up for all: without `drawn`, its gradient is as large as the whole table
+        # one look-up for all: without `draw`, its gradient is as large as the whole table
         words = torch.cat([goal, negatives], dim=1)
         weight, bias = self.look_up(words)
         weight = at_least_float(weight)

@@ -4,24 +4,45 @@
 The tables, one of weights and one of biases, get no gradients and belong to no optimizer of torch,
 and accelerate does not send them. The rows that a step draws are small tensors with gradients of
 their own: processes exchange these, their norm is clipped together with all others, and they are
-updated and written back. Nothing here walks over a table.
+updated and written back. No step walks over a table.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
 
 from elmo_hf.pretraining.row_optimizers import RowAdagrad, RowAdamW
 from elmo_hf.pretraining.weight_average import WeightAverage
-from elmo_hf.softmax_elmo import DrawnRows, ElmoSoftmax
+from elmo_hf.softmax_elmo import ElmoSoftmax
+
+# rows of a table that are worked on at once where all are
+ROWS_AT_ONCE = 1 << 14
+
+
+class DrawnRows(NamedTuple):
+    """What a forward pass has drawn."""
+
+    # distinct and sorted
+    words: torch.Tensor  # (rows,)
+    weight: torch.Tensor  # (rows, projection_size)
+    bias: torch.Tensor  # (rows,)
+    # how many rows there would be if no word had been drawn twice
+    room: int
+
+    @property
+    def gradient(self) -> torch.Tensor:
+        """Of weights and biases, as one matrix."""
+        assert self.weight.grad is not None and self.bias.grad is not None
+        return torch.cat([self.weight.grad, self.bias.grad.unsqueeze(1)], dim=1)
 
 
 class SoftmaxRows:
     """
     What the steps of a training do with a softmax: `collect` the rows drawn, then `step`.
 
-    The softmax must not require gradients, and is to be `released` at the end.
+    The softmax must not require gradients. Before it is used otherwise it is to `settle`, and at
+    the end to be released.
     """
 
     def __init__(
@@ -40,23 +61,27 @@ class SoftmaxRows:
         self.accelerator, self.softmax = accelerator, softmax
         self.optimizer, self.average = optimizer, average
         self.drawn: list[DrawnRows] = []
-        softmax.drawn = self.drawn
+        softmax.draw = self.draw
         # of the present step, from all processes: words, and their weights and biases
         self.words = torch.empty(0, dtype=torch.long)
         self.values: list[torch.Tensor] = []
 
+    def draw(self, words: torch.Tensor, room: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The weights and biases of distinct words, which are to get gradients."""
+        weight, bias = (part.detach().requires_grad_() for part in self.optimizer.values(words))
+        self.drawn.append(DrawnRows(words, weight, bias, room))
+        return weight, bias
+
     def collect(self) -> list[torch.Tensor]:
         """The rows drawn since the last step in any process, with the mean of their gradients."""
-        parts = [(rows.words, gradient_of(rows)) for rows in self.drawn]
+        parts = [(rows.words, rows.gradient) for rows in self.drawn]
         room = sum(rows.room for rows in self.drawn)
         self.drawn.clear()
         count = self.accelerator.num_processes
         if count > 1:
             parts = self._exchange(*add_up(parts), room)
         self.words, gradient = add_up(parts)
-        self.values = [
-            part.detach()[self.words] for part in (self.softmax.weight, self.softmax.bias)
-        ]
+        self.values = self.optimizer.values(self.words)
         weight, bias = self.values
         weight.grad, bias.grad = gradient[:, :-1] / count, gradient[:, -1] / count
         return self.values
@@ -74,13 +99,20 @@ class SoftmaxRows:
 
     def step(self, rate: float) -> None:
         """Updates the collected rows."""
-        self.average.before_change(self.words)
+        self.average.before_change(self.words, self.values)
         self.optimizer.step(self.words, self.values, rate)
         self.values = []
 
+    def settle(self) -> None:
+        """Brings all rows of the tables, and their mean, up to date."""
+        for words in torch.arange(self.softmax.out_features).split(ROWS_AT_ONCE):
+            some = words.to(self.softmax.weight.device)
+            self.average.before_change(some, self.optimizer.values(some))
+            self.optimizer.settle(some)
+
     def release(self) -> None:
         """The softmax gets ordinary gradients again."""
-        self.softmax.drawn = None
+        self.softmax.draw = None
         self.softmax.requires_grad_(True)
 
     def state_dict(self) -> dict[str, Any]:
@@ -88,13 +120,6 @@ class SoftmaxRows:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state)
-
-
-def gradient_of(rows: DrawnRows) -> torch.Tensor:
-    """The gradients of weights and biases as one matrix."""
-    weight, bias = rows.weight.grad, rows.bias.grad
-    assert weight is not None and bias is not None
-    return torch.cat([weight, bias.unsqueeze(1)], dim=1)
 
 
 def add_up(

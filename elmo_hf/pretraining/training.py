@@ -308,6 +308,10 @@ class Pretraining:
         if self.rows is not None:
             self.rows.step(rate)
 
+    def settle_rows(self) -> None:
+        if self.rows is not None:
+            self.rows.settle()
+
     def report_loss(self, bar: tqdm) -> None:
         progress = self.progress
         loss = self.accelerator.reduce(torch.stack(self.recent).mean(), "mean").item()
@@ -324,6 +328,7 @@ class Pretraining:
     def validate(self, corpus: BlockCorpus, bar: tqdm) -> None:
         """Measures the averaged model, and saves it if it is the best so far."""
         progress = self.progress
+        self.settle_rows()
         with self.average.applied():
             figures = evaluate(self.accelerator, self.model, corpus, "validation")
             perplexity = figures["validation_perplexity"]
@@ -344,6 +349,7 @@ class Pretraining:
         """Keeps the best epoch, or without validation the last; returns the figures of the run."""
         progress, folder = self.progress, self.settings.output_dir
         if progress.best is None:
+            self.settle_rows()
             self.average.copy_to_model()
             if self.is_main:
                 save_model(self.model, folder, self.tokenizer)

@@ -25,7 +25,8 @@ class WeightAverage:
     it, and predicts unseen text better. It can be registered for checkpointing.
 
     Of the `tables` among the weights, a step changes only some rows, and `before_change` must be
-    called with them: they are not walked over at every update.
+    called with them: they are not walked over at every update. Before the mean is used it must be
+    called with all rows.
     """
 
     def __init__(self, model: nn.Module, part: float, tables: Sequence[nn.Parameter] = ()):
@@ -46,10 +47,10 @@ class WeightAverage:
         if self.rows is not None:
             self.rows.update(share)
 
-    def before_change(self, rows: torch.Tensor) -> None:
-        """These rows of the tables are about to change."""
+    def before_change(self, rows: torch.Tensor, values: Sequence[torch.Tensor]) -> None:
+        """These rows of the tables, which have had these values, are about to change."""
         if self.rows is not None:
-            self.rows.catch_up(rows)
+            self.rows.catch_up(rows, values)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -75,7 +76,6 @@ class WeightAverage:
         """All weights with their means; tables in pieces, so that a copy of one is small."""
         yield from zip(self.weights, self.means, strict=True)
         if self.rows is not None:
-            self.rows.catch_up_all()
             yield from self.rows.pieces()
 
     def state_dict(self) -> dict[str, list[torch.Tensor]]:
@@ -107,18 +107,14 @@ class RowMean:
     def update(self, share: float) -> None:
         self.left += math.log(max(1 - share, TINY))
 
-    def catch_up(self, rows: torch.Tensor | slice) -> None:
-        """Takes in the updates since the last change of these rows."""
+    def catch_up(self, rows: torch.Tensor, values: Sequence[torch.Tensor]) -> None:
+        """Takes in the updates since the last change of these rows, whose values are given."""
         left = self.left.to(self.left_then.device)
         kept = (left - self.left_then[rows]).exp().float()
         self.left_then[rows] = left
-        for table, mean in zip(self.tables, self.means, strict=True):
-            weight = kept.view(-1, *[1] * (table.dim() - 1)).to(table.dtype)
-            mean[rows] = table[rows].lerp(mean[rows], weight)
-
-    def catch_up_all(self) -> None:
-        for start in range(0, len(self.left_then), ROWS_AT_ONCE):
-            self.catch_up(slice(start, start + ROWS_AT_ONCE))
+        for mean, value in zip(self.means, values, strict=True):
+            weight = kept.view(-1, *[1] * (mean.dim() - 1)).to(mean.dtype)
+            mean[rows] = value.detach().lerp(mean[rows], weight)
 
     def pieces(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Pieces of the tables with their means."""
