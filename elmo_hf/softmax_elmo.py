@@ -56,9 +56,9 @@ def at_least_float(values: torch.Tensor) -> torch.Tensor:
 class ElmoSoftmax(nn.Linear):
     """A row of weights and a bias for each word, shared by both directions."""
 
-    # A training may put a function here that gives the rows of distinct words, and get the gradients
-    # of these instead of some that are as large as the whole softmax. It is also told how many
-    # words there were with repetitions.
+    # A training may put a function here that gives the rows of distinct words, so that these get
+    # the gradients, which would otherwise be as large as the whole softmax. It is also told how
+    # many words there were with repetitions.
     draw: Callable[[torch.Tensor, int], Sequence[torch.Tensor]] | None = None
 
     def look_up(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
