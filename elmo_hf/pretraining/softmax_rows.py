@@ -13,11 +13,8 @@ import torch
 from accelerate import Accelerator
 
 from elmo_hf.pretraining.row_optimizers import RowAdagrad, RowAdamW
-from elmo_hf.pretraining.weight_average import WeightAverage
+from elmo_hf.pretraining.weight_average import ROWS_AT_ONCE, WeightAverage
 from elmo_hf.softmax_elmo import ElmoSoftmax
-
-# rows of a table that are worked on at once where all are
-ROWS_AT_ONCE = 1 << 14
 
 
 class DrawnRows(NamedTuple):
