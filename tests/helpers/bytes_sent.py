@@ -13,6 +13,7 @@ import os
 import socket
 import struct
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -27,8 +28,9 @@ from elmo_hf.pretraining import (
     make_vocabulary,
 )
 
-# where Linux's `struct tcp_info` has `tcpi_bytes_sent`
-BYTES_SENT = 200
+# where Linux's `struct tcp_info` has `tcpi_bytes_acked`: what has arrived, and counts once even if
+# the kernel had to send it again
+BYTES_ARRIVED = 120
 STEPS = 10
 
 
@@ -39,8 +41,15 @@ def bytes_sent() -> int:
         with contextlib.suppress(OSError):
             with socket.socket(fileno=os.dup(int(name))) as connection:
                 info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-            total += struct.unpack_from("Q", info, BYTES_SENT)[0]
+            total += struct.unpack_from("Q", info, BYTES_ARRIVED)[0]
     return total
+
+
+def bytes_when_quiet(accelerator: Accelerator) -> int:
+    """Both processes wait for one another, and what is still under way arrives."""
+    accelerator.wait_for_everyone()
+    time.sleep(1)
+    return bytes_sent()
 
 
 def measure(folder: Path, accelerator: Accelerator, size: str) -> dict:
@@ -57,11 +66,10 @@ def measure(folder: Path, accelerator: Accelerator, size: str) -> dict:
     streams = make_streams(accelerator, corpus, 2, settings.window_size, settings.seed)
     run = Pretraining(settings, accelerator, model, streams)
     run.train_step()
-    accelerator.wait_for_everyone()
-    before = bytes_sent()
+    before = bytes_when_quiet(accelerator)
     for _ in range(STEPS):
         run.train_step()
-    sent = (bytes_sent() - before) / STEPS
+    sent = (bytes_when_quiet(accelerator) - before) / STEPS
     sums = torch.stack([table.double().sum() for table in model.softmax.parameters()])
     both = accelerator.gather(sums.detach().unsqueeze(0))
     return {"bytes": sent, "same_tables": bool(both[0].equal(both[1]))}
