@@ -7,6 +7,7 @@ by frequency), and each logit corrected by the log of how surely its word is in 
 """
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -55,6 +56,19 @@ def at_least_float(values: torch.Tensor) -> torch.Tensor:
 class ElmoSoftmax(nn.Linear):
     """A row of weights and a bias for each word, shared by both directions."""
 
+    # A training may put a function here that gives the rows of distinct words, so that these get
+    # the gradients, which would otherwise be as large as the whole softmax. It is also told how
+    # many words there were with repetitions.
+    draw: Callable[[torch.Tensor, int], Sequence[torch.Tensor]] | None = None
+
+    def look_up(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The weights and biases of some words."""
+        if self.draw is None:
+            return nn.functional.embedding(words, self.weight), self.bias[words]
+        distinct, places = words.unique(return_inverse=True)
+        weight, bias = self.draw(distinct, words.numel())
+        return nn.functional.embedding(places, weight), bias[places]
+
     def losses(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """-log P(target) for each row of `hidden` (n, projection_size); 0 where it is -100."""
         rows = max(1, LOGITS_AT_ONCE // self.out_features)
@@ -85,11 +99,11 @@ class ElmoSoftmax(nn.Linear):
         drawn = [sample_distinct(num_negatives, self.out_features, hidden.device) for _ in hidden]
         negatives, tries = (torch.stack(parts) for parts in zip(*drawn, strict=True))
         goal = targets.clamp(min=0)
-        # one look-up for all: its gradient is as large as the whole table
+        # one look-up for all: without `draw`, its gradient is as large as the whole table
         words = torch.cat([goal, negatives], dim=1)
-        weight = at_least_float(nn.functional.embedding(words, self.weight))
-        correction = log_expected_count(words, tries.unsqueeze(1), self.out_features)
-        bias = self.bias[words] - correction
+        weight, bias = self.look_up(words)
+        weight = at_least_float(weight)
+        bias = bias - log_expected_count(words, tries.unsqueeze(1), self.out_features)
         sizes = [goal.shape[1], num_negatives]
         true_weight, weight = weight.split(sizes, dim=1)
         true_bias, bias = bias.split(sizes, dim=1)

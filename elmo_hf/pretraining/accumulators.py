@@ -4,6 +4,7 @@
 With them, `--recipe bilm` continues that run instead of starting Adagrad afresh.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -11,7 +12,6 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from elmo_hf.hub.bundled import find_model
-from elmo_hf.modeling_elmo import ElmoForPreTraining
 from elmo_hf.pretraining.settings import PretrainingSettings
 from elmo_hf.private_interfaces import find_file
 from elmo_hf.system.untrusted import read_tensor_shapes
@@ -35,33 +35,25 @@ def find_accumulators(settings: PretrainingSettings) -> Path | None:
     return None if found is None else Path(found)
 
 
-def load_accumulators(
-    optimizer: torch.optim.Optimizer, model: ElmoForPreTraining, path: Path
-) -> str | None:
-    """Gives Adagrad the sums of a file; returns how many steps they are of, if that is known."""
-    parameters = dict(model.named_parameters())
-    expected = {name: tuple(part.shape) for name, part in parameters.items()}
-    if read_tensor_shapes(path) != expected:
+def load_accumulators(sums: Mapping[str, torch.Tensor], path: Path) -> str | None:
+    """
+    Overwrites Adagrad's sums, which come by the names of the parameters, with those of a file;
+    returns how many steps these are of, if that is known.
+    """
+    if read_tensor_shapes(path) != {name: tuple(part.shape) for name, part in sums.items()}:
         raise ValueError(
             f"{str(path)!r} does not belong to the model beside it; remove it to start Adagrad "
             "afresh."
         )
     with safe_open(path, framework="pt") as file:
-        for name, parameter in parameters.items():
-            sums = file.get_tensor(name)
+        for name, own in sums.items():
+            saved = file.get_tensor(name)
             # also false for NaN
-            if not (sums.is_floating_point() and sums.min() >= 0 and sums.isfinite().all()):
+            if not (saved.is_floating_point() and saved.min() >= 0 and saved.isfinite().all()):
                 raise ValueError(
                     f"{str(path)!r} holds numbers in {name!r} that are no sums of squares; remove "
                     "it to start Adagrad afresh."
                 )
-            optimizer.state[parameter]["sum"].copy_(sums)
+            own.copy_(saved)
         steps = (file.metadata() or {}).get("steps", "")
     return f"{int(steps):,}" if steps.isascii() and steps.isdigit() and len(steps) < 19 else None
-
-
-def describe_accumulators(path: Path, steps: str | None, is_used: bool) -> str:
-    if not is_used:
-        return f"{str(path)!r} is not used, because the softmax has a new vocabulary."
-    taken = "" if steps is None else f" after {steps} steps"
-    return f"Adagrad continues{taken} with the accumulators in {str(path)!r}."

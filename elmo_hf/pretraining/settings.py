@@ -115,9 +115,15 @@ class TrainingOptions:
         None, help="how many steps to take, instead of epochs", at_least=1
     )
     per_device_train_batch_size: int = option(32, help="rows of text per process", at_least=1)
-    window_size: int = option(20, help="words that a row reads per step", at_least=1)
+    window_size: int = option(20, help="words that a row reads at once", at_least=1)
+    gradient_accumulation_steps: int = option(
+        1, help="windows of every row per step, one after the other", at_least=1
+    )
     warmup_steps: int = option(200, help="warm-up steps; adamw only", at_least=0)
     weight_decay: float = option(0.01, help="weight decay; adamw only", at_least=0)
+    mixed_precision: str | None = option(
+        None, help="mixed precision mode of accelerate", choices=["no", "bf16"]
+    )
     checkpointing_steps: int = option(500, help="steps between checkpoints", at_least=1)
     seed: int = option(42, help="random seed", **SEEDS)
     report_to: str | None = option(None, help="a tracker of accelerate, such as tensorboard")

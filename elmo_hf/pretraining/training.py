@@ -5,31 +5,34 @@ import hashlib
 import math
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
+from torch import nn
 from tqdm.auto import tqdm
 
 from elmo_hf.hub.loading import make_tokenizer
 from elmo_hf.modeling_elmo import ElmoForPreTraining, ElmoState
 from elmo_hf.pretraining.accumulators import (
     INITIAL,
-    describe_accumulators,
     find_accumulators,
     load_accumulators,
 )
 from elmo_hf.pretraining.batches import known_words, next_batch
 from elmo_hf.pretraining.corpus import BlockCorpus
 from elmo_hf.pretraining.evaluation import evaluate, format_figures
+from elmo_hf.pretraining.row_optimizers import RowAdagrad, RowAdamW
 from elmo_hf.pretraining.settings import RECIPES, PretrainingSettings, TrainingOptions
+from elmo_hf.pretraining.softmax_rows import SoftmaxRows
 from elmo_hf.pretraining.splits import has_new_softmax
 from elmo_hf.pretraining.streams import PackedStream
 from elmo_hf.pretraining.weight_average import WeightAverage
 from elmo_hf.system.checksums import checksum
-from elmo_hf.training.checkpoints import Checkpoints, save_model
+from elmo_hf.training.checkpoints import Checkpoints, Stateful, save_model
 from elmo_hf.training.divergence import refuse_divergence
 from elmo_hf.training.folder import SPLIT_TEXT
 from elmo_hf.training.identity import describe_run, hash_weights
@@ -54,20 +57,29 @@ REPORTING_STEPS = 20
 def make_optimizer(
     settings: PretrainingSettings, model: ElmoForPreTraining, device: torch.device
 ) -> torch.optim.Optimizer:
+    """An optimizer of all weights that require gradients."""
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
     # one pass over the weights; on other devices torch makes this choice itself
     fused = True if device.type == "cpu" else None
     rate = settings.highest_learning_rate
     if settings.recipe == "bilm":
-        return torch.optim.Adagrad(
-            model.parameters(), lr=rate, initial_accumulator_value=INITIAL, fused=fused
-        )
-    matrices = [weight for weight in model.parameters() if weight.dim() > 1]
-    vectors = [weight for weight in model.parameters() if weight.dim() <= 1]
+        return torch.optim.Adagrad(weights, lr=rate, initial_accumulator_value=INITIAL, fused=fused)
+    matrices = [weight for weight in weights if weight.dim() > 1]
+    vectors = [weight for weight in weights if weight.dim() <= 1]
     groups = [
         {"params": matrices, "weight_decay": settings.weight_decay},
         {"params": vectors, "weight_decay": 0},
     ]
     return torch.optim.AdamW(groups, lr=rate, fused=fused)
+
+
+def make_row_optimizer(
+    settings: PretrainingSettings, tables: list[torch.Tensor]
+) -> RowAdagrad | RowAdamW:
+    """The same for a matrix and a vector of which a step draws some rows."""
+    if settings.recipe == "bilm":
+        return RowAdagrad(tables, INITIAL)
+    return RowAdamW(tables, weight_decays=[settings.weight_decay, 0.0])
 
 
 def learning_rate(settings: PretrainingSettings, step: int, num_steps: int) -> float:
@@ -162,15 +174,20 @@ class Pretraining:
         self.streams, self.corpus, self.validation = streams, streams[0].corpus, validation
         split = settings.split if settings.is_raw else None
         self.tokenizer = make_tokenizer(model, split, settings.model_name_or_path)
-        optimizer = make_optimizer(settings, model, accelerator.device)
         self.is_main = accelerator.is_main_process
-        self.accumulators = self.continue_optimizer(optimizer)
+        self.accumulators = self.choose_accumulators()
         # before accelerate moves it
         identity = self.identify()
         self.recipe = RECIPES[settings.recipe]
+        # its rows are trained as they are drawn
+        is_sampled = model.num_negatives is not None
+        model.softmax.requires_grad_(not is_sampled)
         # the model as accelerate wraps it for several processes
-        self.wrapped_model, self.optimizer = accelerator.prepare(model, optimizer)
-        words_per_step = streams[0].num_rows * settings.window_size
+        self.wrapped_model, self.optimizer = accelerator.prepare(
+            model, make_optimizer(settings, model, accelerator.device)
+        )
+        words_per_window = streams[0].num_rows * settings.window_size
+        words_per_step = words_per_window * settings.gradient_accumulation_steps
         self.steps_per_epoch = math.ceil(self.corpus.num_predictions / words_per_step)
         self.num_steps = (
             settings.max_train_steps or settings.num_train_epochs * self.steps_per_epoch
@@ -178,24 +195,44 @@ class Pretraining:
         # without the sentence boundaries
         self.words_per_step = words_per_step * self.corpus.num_words / self.corpus.num_predictions
         self.progress = Progress(accelerator, streams)
-        self.average = WeightAverage(model, self.recipe.averaged_part)
-        self.checkpoints = Checkpoints(
-            accelerator, settings.output_dir, identity, self.progress, self.average
-        )
+        tables = list(model.softmax.parameters()) if is_sampled else []
+        self.average = WeightAverage(model, self.recipe.averaged_part, tables)
+        self.rows = self.train_rows(tables) if is_sampled else None
+        states: list[Stateful] = [self.progress, self.average]
+        if self.rows is not None:
+            states.append(self.rows)
+        if self.accumulators is not None:
+            self.continue_adagrad(self.accumulators)
+        self.checkpoints = Checkpoints(accelerator, settings.output_dir, identity, *states)
         # losses since the last report
         self.recent: list[torch.Tensor] = []
 
-    def continue_optimizer(self, optimizer: torch.optim.Optimizer) -> Path | None:
-        """Loads the accumulators of a bilm-tf run that are beside the model; returns their file."""
+    def choose_accumulators(self) -> Path | None:
+        """The accumulators of a bilm-tf run beside the model, if they fit what is trained."""
         path = find_accumulators(self.settings)
-        if path is None:
-            return None
         # another vocabulary means a new softmax, and with it another problem
-        is_used = not has_new_softmax(self.settings)
-        steps = load_accumulators(optimizer, self.model, path) if is_used else None
+        if path is None or not has_new_softmax(self.settings):
+            return path
         if self.is_main:
-            tqdm.write(describe_accumulators(path, steps, is_used), file=sys.stderr)
-        return path if is_used else None
+            reason = "because the softmax has a new vocabulary"
+            tqdm.write(f"{str(path)!r} is not used, {reason}.", file=sys.stderr)
+        return None
+
+    def continue_adagrad(self, path: Path) -> None:
+        """Gives the optimizers the accumulators of a file."""
+        sums = {weight: state["sum"] for weight, state in self.optimizer.state.items()}
+        if self.rows is not None and isinstance(self.rows.optimizer, RowAdagrad):
+            sums |= zip(self.model.softmax.parameters(), self.rows.optimizer.sums, strict=True)
+        named = {name: sums[weight] for name, weight in self.model.named_parameters()}
+        steps = load_accumulators(named, path)
+        if self.is_main:
+            taken = "" if steps is None else f" after {steps} steps"
+            text = f"Adagrad continues{taken} with the accumulators in {str(path)!r}."
+            tqdm.write(text, file=sys.stderr)
+
+    def train_rows(self, tables: list[nn.Parameter]) -> SoftmaxRows:
+        optimizer = make_row_optimizer(self.settings, [table.detach() for table in tables])
+        return SoftmaxRows(self.accelerator, self.model.softmax, optimizer, self.average)
 
     def identify(self) -> dict[str, Any]:
         """What decides the result of a run; the model must be as it was before its training."""
@@ -226,11 +263,12 @@ class Pretraining:
     def describe(self) -> str:
         """What the run trains on how much text, in one line."""
         negatives = self.model.num_negatives
+        windows = self.settings.gradient_accumulation_steps
         return (
             f"{self.corpus.num_words:,} words in {self.corpus.num_sentences:,} sentences, "
             f"{len(known_words(self.model)):,} in the vocabulary, "
             f"{self.model.num_parameters():,} parameters; {self.num_steps:,} steps of "
-            f"{self.streams[0].num_rows} x {self.settings.window_size} words, "
+            f"{self.streams[0].num_rows} x {self.settings.window_size * windows} words, "
             + ("full softmax" if negatives is None else f"{negatives:,} negative samples")
             + self.describe_progress()
         )
@@ -266,30 +304,56 @@ class Pretraining:
                     self.checkpoints.save(progress.step)
 
     def train_step(self) -> torch.Tensor:
-        """Reads one window of every row; returns the loss."""
-        progress = self.progress
+        """Reads the windows of one step and updates the weights; returns the mean loss."""
         self.wrapped_model.train()
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.settings, progress.step, self.num_steps)
-        state = start_afresh(progress.state, progress.step, self.streams[0].rows)
-        output = self.wrapped_model(**next_batch(self.model, self.streams), state=state)
+        windows = range(self.settings.gradient_accumulation_steps)
+        losses = [self.read_window(number) for number in windows]
+        self.update_weights()
+        self.progress.step += 1
+        self.average.update(self.progress.step)
+        return torch.stack(losses).mean()
+
+    def read_window(self, number: int) -> torch.Tensor:
+        """Reads one window of every row, and adds its gradients; returns the loss."""
+        progress, windows = self.progress, self.settings.gradient_accumulation_steps
+        turn = progress.step * windows + number
+        state = start_afresh(progress.state, turn, self.streams[0].rows)
         # bilm-tf clips the gradients of a sum over the window
         scale = self.settings.window_size if self.settings.recipe == "bilm" else 1
-        self.accelerator.backward(scale * output.loss)
-        self.accelerator.clip_grad_norm_(self.wrapped_model.parameters(), self.recipe.max_grad_norm)
+        # processes exchange gradients once per step
+        is_last = number == windows - 1
+        with nullcontext() if is_last else self.accelerator.no_sync(self.wrapped_model):
+            output = self.wrapped_model(**next_batch(self.model, self.streams), state=state)
+            self.accelerator.backward(scale / windows * output.loss)
+        progress.state = output.state.detach()
+        return output.loss.detach()
+
+    def update_weights(self) -> None:
+        rate = learning_rate(self.settings, self.progress.step, self.num_steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        weights = list(self.wrapped_model.parameters())
+        if self.rows is not None:
+            weights += self.rows.collect()
+        self.accelerator.clip_grad_norm_(weights, self.recipe.max_grad_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        progress.state = output.state.detach()
-        progress.step += 1
-        self.average.update(progress.step)
-        return output.loss.detach()
+        if self.rows is not None:
+            self.rows.step(rate)
+
+    def settle_rows(self) -> None:
+        if self.rows is not None:
+            self.rows.settle()
 
     def report_loss(self, bar: tqdm) -> None:
         progress = self.progress
         loss = self.accelerator.reduce(torch.stack(self.recent).mean(), "mean").item()
         self.recent.clear()
         speed = progress.step * self.words_per_step / max(progress.seconds, 1e-9)
-        bar.set_postfix(sampled_loss=f"{loss:.3f}", words_per_s=f"{speed:.0f}")
+        shown = {"sampled_loss": f"{loss:.3f}", "words_per_s": f"{speed:.0f}"}
+        if progress.best is not None:
+            shown["best_perplexity"] = f"{progress.best:.1f}"
+        bar.set_postfix(shown)
         refuse_divergence(self.settings.output_dir, progress.step, loss)
         self.accelerator.log({"train_loss_sampled": loss}, step=progress.step)
         progress.history.append({"step": progress.step, "train_loss_sampled": loss})
@@ -297,6 +361,7 @@ class Pretraining:
     def validate(self, corpus: BlockCorpus, bar: tqdm) -> None:
         """Measures the averaged model, and saves it if it is the best so far."""
         progress = self.progress
+        self.settle_rows()
         with self.average.applied():
             figures = evaluate(self.accelerator, self.model, corpus, "validation")
             perplexity = figures["validation_perplexity"]
@@ -317,12 +382,14 @@ class Pretraining:
         """Keeps the best epoch, or without validation the last; returns the figures of the run."""
         progress, folder = self.progress, self.settings.output_dir
         if progress.best is None:
+            self.settle_rows()
             self.average.copy_to_model()
             if self.is_main:
                 save_model(self.model, folder, self.tokenizer)
         else:
-            best = self.checkpoints.load_model(ElmoForPreTraining, progress.best_checksum)
-            self.model.load_state_dict(best.state_dict())
+            self.checkpoints.load_weights(self.model, progress.best_checksum)
+        if self.rows is not None:
+            self.rows.release()
         words = progress.step * self.words_per_step
         figures = {
             "train_steps": progress.step,

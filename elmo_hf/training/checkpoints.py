@@ -16,6 +16,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import RNG_STATE_NAME
 from accelerate.utils import load as load_saved
+from safetensors import safe_open
 from tqdm.auto import tqdm
 
 from elmo_hf.hub.bundled import WEIGHTS
@@ -84,7 +85,8 @@ class Checkpoints:
             # accelerate itself goes on in silence without random states
             load_saved(path / f"{RNG_STATE_NAME}_{self.processes.rank}.pkl")["torch_manual_seed"]
             self.accelerator.load_state(str(path))
-            saved = torch.load(path / STATES, map_location="cpu", weights_only=True)
+            # mapped, because a state may be as large as the model
+            saved = torch.load(path / STATES, map_location="cpu", weights_only=True, mmap=True)
             for one, state in zip(self.states, saved, strict=True):
                 one.load_state_dict(state)
         except (MemoryError, OSError, torch.OutOfMemoryError):
@@ -96,6 +98,17 @@ class Checkpoints:
 
     def load_model(self, kind: type[Loaded], expected: int | None) -> Loaded:
         """The best model of the run from its folder; `expected` is the checksum of its weights."""
+        self.check_best(expected)
+        return load_model(kind, str(self.folder))
+
+    def load_weights(self, model: ElmoPreTrainedModel, expected: int | None) -> None:
+        """Gives a model the weights of the best one, which are never in memory twice."""
+        self.check_best(expected)
+        with safe_open(self.folder / WEIGHTS, framework="pt") as file:
+            for name, weight in model.state_dict().items():
+                weight.copy_(file.get_tensor(name))
+
+    def check_best(self, expected: int | None) -> None:
         self.accelerator.wait_for_everyone()
         path = self.folder / WEIGHTS
 
@@ -106,7 +119,6 @@ class Checkpoints:
                 )
 
         self.processes.by_the_first(check)
-        return load_model(kind, str(self.folder))
 
     def save(self, step: int) -> None:
         """Saves the state of this step, and only then removes an old one."""
