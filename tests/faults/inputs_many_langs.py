@@ -14,6 +14,7 @@ from helpers.word_level import write_word_level
 
 from elmo_hf.conversion.building import load_converted
 from elmo_hf.conversion.source import open_source
+from elmo_hf.dictionaries import NO_KEY
 
 PICKLES = ("token_embedder.pkl", "encoder.pkl")
 DICTIONARIES = ("char.dic", "word.dic")
@@ -61,10 +62,10 @@ class ManyLangs(Weights):
 
 
 def read_keys(path: Path) -> list[str]:
-    """The keys of a dictionary in the order of their numbers; one without a key is U+3000."""
+    """The keys of a dictionary in the order of their numbers; one without a key has `NO_KEY`."""
     lines = path.read_bytes().decode("utf-8-sig").split("\n")
     pairs = [line.removesuffix("\r").rpartition("\t") for line in lines if line not in ("", "\r")]
-    return [key or "\u3000" for key, _, _ in sorted(pairs, key=lambda pair: int(pair[2]))]
+    return [key or NO_KEY for key, _, _ in sorted(pairs, key=lambda pair: int(pair[2]))]
 
 
 class WordLevel(Weights):
@@ -95,6 +96,7 @@ class WordLevel(Weights):
         words = [line.removesuffix("\r") for line in text.split("\n")]
         while words and words[-1] in ("", "!!!MAXTERMID"):
             words.pop()
-        if words != result[2]:
+        # an empty line is no word of any text, and has the key of those without one in word.dic
+        if [word or NO_KEY for word in words] != [word or NO_KEY for word in result[2]]:
             return "the words differ from those in the file"
         return super().doubt(result, in_process)
