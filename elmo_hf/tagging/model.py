@@ -19,7 +19,7 @@ def new_tagger(
     fine-tuned. Static word vectors, if there are any, are those of the training words.
     """
     name = find_model(settings.model_name_or_path)
-    layer = chosen_layer(settings.layers, load_config(name).num_hidden_layers)
+    layer = chosen_layer(settings.layers, load_config(name))
     vectors = None
     if settings.word_vectors is not None:
         known = {word for tokens in train["tokens"] for word in tokens}
@@ -54,10 +54,17 @@ def new_tagger(
     return model
 
 
-def chosen_layer(layers: str, top: int) -> str | int:
-    """The setting `layers`, where a number is one; `top` is the highest number of the biLM."""
-    if not layers.isdecimal():
-        return layers
-    if int(layers) > top:
+def chosen_layer(layers: str, config: ElmoConfig) -> str | int:
+    """The setting `layers`, where a number is one; refused if the biLM of `config` lacks it."""
+    top, aligned = config.num_hidden_layers, config.aligned_layer
+    number = int(layers) if layers.isdecimal() else layers
+    if isinstance(number, int) and number > top:
         raise ValueError(f"`layers` is {layers} but must be at most {top}, the model's top layer.")
-    return int(layers)
+    if aligned is None:
+        return number
+    if (top if number == "top" else number) != aligned:
+        raise ValueError(
+            f"Layer {aligned} of this model is mapped into a space of several languages, and a "
+            f"tagger reads no other layer of it: pass --layers {aligned}, not --layers {layers}."
+        )
+    return aligned
