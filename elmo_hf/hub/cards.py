@@ -102,8 +102,8 @@ def about_output(model: ElmoModel) -> str:
     if layer is not None:
         return (
             f"`last_hidden_state`\nis layer {layer}, mapped into the space of the languages it was "
-            "aligned with;\n`hidden_states` are not mapped. `ElmoEmbedder` and `elmo-hf embed` map the "
-            "layer wherever they\nreturn it, and no other: compare languages by "
+            "aligned with;\n`hidden_states` are not mapped. `ElmoEmbedder` and `elmo-hf embed` "
+            "map the layer\nwherever they return it, and no other: compare languages by "
             f"`layers={layer}`."
         )
     learned = [part for mix in model.mixes for part in mix.parameters()]
