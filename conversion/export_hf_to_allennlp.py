@@ -17,6 +17,7 @@ import typer
 from torch import nn
 
 from elmo_hf import ElmoForPreTraining
+from elmo_hf.conversion.formats.word_level import SOFTMAX_VOCABULARY
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
 from elmo_hf.conversion.verification import TOLERANCE, largest_error, reference_layers
@@ -99,7 +100,9 @@ def write_softmax(model: ElmoForPreTraining, folder: Path) -> None:
     arrays = exported_arrays(SOFTMAX, model.softmax.state_dict())
     write_weights(folder / "softmax_weights.hdf5", arrays)
     if model.vocabulary is not None:
-        model.vocabulary.save(folder / "vocab.txt")
+        words = None if model.elmo.dictionaries is None else model.elmo.dictionaries.words
+        has_others = words is not None and words.keys != model.vocabulary.words
+        model.vocabulary.save(folder / (SOFTMAX_VOCABULARY if has_others else "vocab.txt"))
 
 
 if __name__ == "__main__":

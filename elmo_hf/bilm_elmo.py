@@ -168,6 +168,8 @@ class ElmoPreTrainedModel(PushesCode, PreTrainedModel):
         """Makes the biLM a fixed feature extractor: only the mixes and the heads are trained."""
         self.base_model.token_encoder.requires_grad_(False)
         self.base_model.layers.requires_grad_(False)
+        if self.base_model.alignment is not None:
+            self.base_model.alignment.requires_grad_(False)
 
     @property
     def word_rows(self) -> WordRows:
@@ -412,8 +414,9 @@ class ElmoModel(ElmoPreTrainedModel):
             return [mix(layers) for mix in self.mixes]
         if wanted == "mean":
             return [torch.stack(layers).mean(dim=0)]
-        chosen = layers[-1] if wanted == "top" else layers[cast(int, wanted)]
-        if self.alignment is not None and wanted == self.config.aligned_layer:
+        number = len(layers) - 1 if wanted == "top" else cast(int, wanted)
+        chosen = layers[number]
+        if self.alignment is not None and number == self.config.aligned_layer:
             chosen = self.alignment(chosen)
         return [chosen]
 

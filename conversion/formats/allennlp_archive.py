@@ -19,7 +19,11 @@ from elmo_hf.conversion.allennlp_names import (
     token_encoder_arrays,
 )
 from elmo_hf.conversion.formats._format import Mix, WeightFormat, Weights
-from elmo_hf.conversion.formats.allennlp_taggers import LABEL_FILES, tagger_head
+from elmo_hf.conversion.formats.allennlp_taggers import (
+    LABEL_FILES,
+    UnknownConstraintsError,
+    tagger_head,
+)
 from elmo_hf.conversion.options_map import ASSUMPTION, NUM_CHARACTERS, assumed_options
 from elmo_hf.conversion.torch_file import read_state_dict
 from elmo_hf.system.untrusted import read_json
@@ -33,6 +37,9 @@ OPTIONS = "*.options_file"
 CHARACTERS = "_elmo_lstm._token_embedder._char_embedding_weights"
 ENCODER, LSTM = "_elmo_lstm._token_embedder.", "_elmo_lstm._elmo_lstm."
 NAMES = TokenEncoderNames("char_conv_{}", "_highways._layers.{}", "_projection")
+# before the names of an ELMo that is a part of the model itself, as in
+# biattentive_classification_network
+OWN = "_elmo."
 CACHED = "_elmo_lstm._word_embedding.weight"
 MIX = re.compile(r"scalar_mix_(\d+)\.(gamma|scalar_parameters\.(\d+))")
 
@@ -57,8 +64,13 @@ def open_folder(folder: Path, named: Mapping[str, Path | None]) -> Iterator[Weig
         options = read_json(options_file)
     notes = [ASSUMPTION] if options_file is None else []
     embedder = embedder_settings(config, prefix)
+    head = None
     # a tagger has one mix; our head would read several
-    head = tagger_head(config, embedder, others, folder) if len(mixes) == 1 else None
+    if len(mixes) == 1:
+        try:
+            head = tagger_head(config, embedder, others, folder)
+        except UnknownConstraintsError as error:
+            notes.append(str(error))
     if head is None and others:
         notes.append(left_out(config, others))
     yield Weights(
@@ -135,12 +147,17 @@ def task_mixes(own: Mapping[str, np.ndarray]) -> tuple[Mix, ...]:
 
 
 def embedder_settings(config: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
-    """What the configuration says of ELMo, whose key in it is a part of the prefix."""
+    """
+    What the configuration says of ELMo: under a key that is a part of the prefix, or under `elmo`
+    if the model holds it beside its embedder of text.
+    """
     part: Any = config.get("model")
-    for key in ("text_field_embedder", "token_embedders"):
-        part = part.get(key, part) if isinstance(part, Mapping) else {}
-    match = re.search(r"token_embedder_(.+?)\._elmo\.$", prefix)
-    part = part.get(match[1]) if match and isinstance(part, Mapping) else None
+    key = "elmo" if prefix == OWN else None
+    if match := re.search(r"token_embedder_(.+?)\._elmo\.$", prefix):
+        key = match[1]
+        for outer in ("text_field_embedder", "token_embedders"):
+            part = part.get(outer, part) if isinstance(part, Mapping) else {}
+    part = part.get(key) if isinstance(part, Mapping) else None
     return part if isinstance(part, Mapping) else {}
 
 

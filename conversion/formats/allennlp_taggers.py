@@ -35,6 +35,10 @@ CONSTRAINTS = "crf._constraint_mask"
 MOST_LABELS = 100_000
 
 
+class UnknownConstraintsError(ValueError):
+    """A CRF's constraints are those of none of our schemes."""
+
+
 def tagger_head(
     config: Mapping[str, Any],
     embedder: Mapping[str, Any],
@@ -42,8 +46,9 @@ def tagger_head(
     folder: Path,
 ) -> TaggerHead | None:
     """
-    The head of a tagger, from all tensors besides ELMo's; None if ours is not like that.
-    `embedder` are the settings of ELMo in the configuration.
+    The head of a tagger, from all tensors besides ELMo's; None if ours is not like that, and an
+    error if nothing but the constraints of its CRF is not. `embedder` are the settings of ELMo in
+    the configuration.
     """
     model = config.get("model")
     if not isinstance(model, Mapping) or model.get("type") not in TAGGERS:
@@ -94,16 +99,25 @@ def read_labels(model: Mapping[str, Any], folder: Path) -> list[str] | None:
 
 
 def find_scheme(labels: list[str], mask: np.ndarray | None) -> str | None:
-    """The scheme whose rules a mask of AllenNLP, (labels + start + end) squared, stands for."""
+    """
+    The scheme whose rules a mask of AllenNLP, (labels + start + end) squared, stands for; None if
+    it allows everything.
+    """
     count = len(labels)
-    if mask is None or mask.shape != (count + 2, count + 2):
+    if mask is None:
         return None
-    found = (mask[:count, :count] > 0, mask[count, :count] > 0, mask[:count, count + 1] > 0)
-    for scheme in SCHEMES:
-        if find_odd_label(scheme, labels) is not None:
-            continue
-        rules = (allowed_transitions, allowed_starts, allowed_ends)
-        allowed = [np.array(rule(scheme, labels)) for rule in rules]
-        if all(np.array_equal(one, other) for one, other in zip(allowed, found, strict=True)):
-            return scheme
-    return None
+    if mask.shape == (count + 2, count + 2):
+        found = (mask[:count, :count] > 0, mask[count, :count] > 0, mask[:count, count + 1] > 0)
+        if all(part.all() for part in found):
+            return None
+        for scheme in SCHEMES:
+            if find_odd_label(scheme, labels) is not None:
+                continue
+            rules = (allowed_transitions, allowed_starts, allowed_ends)
+            allowed = [np.array(rule(scheme, labels)) for rule in rules]
+            if all(np.array_equal(one, other) for one, other in zip(allowed, found, strict=True)):
+                return scheme
+    raise UnknownConstraintsError(
+        f"The tagger's CRF has constraints that are not those of {', '.join(SCHEMES)}, so that its "
+        "head would choose other tags here."
+    )

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elmo_hf.conversion.formats._format import WeightFormat, Weights
-from elmo_hf.conversion.formats.word_level import read_dictionaries, refuse_side_files
+from elmo_hf.conversion.formats.word_level import (
+    SOFTMAX_VOCABULARY,
+    read_dictionaries,
+    refuse_side_files,
+    softmax_words,
+)
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, datasets_of
 from elmo_hf.conversion.weights_file import open_weights
 from elmo_hf.system.untrusted import read_json, refuse_unreadable
@@ -48,24 +53,27 @@ def open_files(source: Source) -> Iterator[Weights]:
         softmax = datasets_of(SOFTMAX, others)
         if source.softmax_weight_file is not None and not softmax:
             raise ValueError(f"{str(source.softmax_weight_file)!r} holds no softmax datasets.")
+        words = read_dictionaries(options, arrays, source.vocab_file)
         yield Weights(
             options,
             datasets_of(BILM, arrays),
             {"options_file": source.options_file, "weight_file": source.weight_file},
             softmax,
-            source.vocab_file,
-            dictionaries=read_dictionaries(options, arrays, source.vocab_file),
+            source.vocab_file if words is None else softmax_words(source.vocab_file),
+            dictionaries=words,
         )
 
 
 def find_candidates(folder: Path) -> dict[str, list[Path]]:
     """The files of each kind anywhere in a folder."""
-    weights = sorted(folder.rglob(HDF5))
+    weights, vocabularies = sorted(folder.rglob(HDF5)), sorted(folder.rglob(VOCABULARY))
     return {
         "options_file": sorted(folder.rglob(OPTIONS)),
         "weight_file": [path for path in weights if "softmax" not in path.name],
         "softmax_weight_file": [path for path in weights if "softmax" in path.name],
-        "vocab_file": sorted(folder.rglob(VOCABULARY)),
+        # if there is no other, it is the only one of a model of characters
+        "vocab_file": [path for path in vocabularies if path.name != SOFTMAX_VOCABULARY]
+        or vocabularies,
     }
 
 

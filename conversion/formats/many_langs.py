@@ -27,6 +27,14 @@ from elmo_hf.word_vocabulary import BEGIN, END, UNKNOWN, WordVocabulary
 
 TOKENS, ENCODER, SOFTMAX = PICKLES = ("token_embedder.pkl", "encoder.pkl", "classifier.pkl")
 WORD_TABLE, CHAR_TABLE = "word_emb_layer.embedding.weight", "char_emb_layer.embedding.weight"
+# The sampled softmax has a vector and a bias per word, and the full one is a linear layer. The
+# third kind, whose vectors are those of the token embedder, has neither.
+SAMPLED, SAMPLED_BIAS = "column_emb.weight", "column_bias.weight"
+FULL, FULL_BIAS = "hidden2tag.weight", "hidden2tag.bias"
+OTHER_SOFTMAX = (
+    f"The softmax was left out: {SOFTMAX} has no table of a vector per word, so that it is neither "
+    "the full softmax of ELMoForManyLangs nor the sampled one."
+)
 NAMES = TokenEncoderNames("convolutions.{}", "highways._layers.{}", "projection")
 # What no tensor says, in the layout that all published models were trained with. The layout itself
 # is named by its place on the authors' machine and is not published with the models.
@@ -49,7 +57,7 @@ def open_folder(folder: Path, named: Mapping[str, Path | None]) -> Iterator[Weig
     encoder = read_state_dict(files[ENCODER])
     arrays = bilm_arrays(Tensors(tokens, TOKENS), Tensors(encoder, ENCODER))
     options = make_options(arrays, settings)
-    softmax, vocabulary = read_softmax(folder)
+    softmax, vocabulary, left_out = read_softmax(folder)
     sources = {"weight_file": files[ENCODER], "token_embedder_file": files[TOKENS]}
     names = {"options_file": "config.json", "characters_file": CHARACTERS_FILE}
     for kind, name in (names | {"words_file": WORDS_FILE}).items():
@@ -61,7 +69,7 @@ def open_folder(folder: Path, named: Mapping[str, Path | None]) -> Iterator[Weig
         sources,
         softmax,
         vocabulary=vocabulary,
-        notes=tuple(notes),
+        notes=(*notes, *left_out),
         dictionaries=dictionaries,
     )
 
@@ -157,23 +165,29 @@ def bilm_arrays(tokens: Tensors, encoder: Tensors) -> dict[str, np.ndarray]:
     return arrays
 
 
-def read_softmax(folder: Path) -> tuple[dict[str, np.ndarray], WordVocabulary | None]:
-    """The softmax and its words, which few models come with."""
+def read_softmax(
+    folder: Path,
+) -> tuple[dict[str, np.ndarray], WordVocabulary | None, list[str]]:
+    """The softmax and its words, which few models come with, and what was left out of it."""
     if not candidates(folder, SOFTMAX):
-        return {}, None
-    path = find(folder, SOFTMAX)
-    given = Tensors(read_state_dict(path), SOFTMAX)
-    weight = given.take("column_emb.weight", 2)
-    bias = given.take("column_bias.weight", 2)
-    if bias.shape[1] != 1:
-        given.refuse("column_bias.weight", bias)
-    # part of every such file, and of no probability
-    given.left.pop("oov_column", None)
+        return {}, None, []
+    given = Tensors(read_state_dict(find(folder, SOFTMAX)), SOFTMAX)
+    if SAMPLED in given:
+        weight, bias = given.take(SAMPLED, 2), given.take(SAMPLED_BIAS, 2)
+        if bias.shape[1] != 1:
+            given.refuse(SAMPLED_BIAS, bias)
+        bias = bias[:, 0]
+        # part of every such file, and of no probability
+        given.left.pop("oov_column", None)
+    elif FULL in given:
+        weight, bias = given.take(FULL, 2), given.take(FULL_BIAS, 1)
+    else:
+        return {}, None, [OTHER_SOFTMAX]
     given.refuse_others()
     words = Dictionary.load(find(folder, WORDS_FILE))
     known = dict(zip(("<bos>", "<eos>", "<oov>"), (BEGIN, END, UNKNOWN), strict=True))
     vocabulary = WordVocabulary([known.get(key, key) for key in words.keys])
-    return {"softmax/W": weight, "softmax/b": bias[:, 0]}, vocabulary
+    return {"softmax/W": weight, "softmax/b": bias}, vocabulary, []
 
 
 FORMAT = WeightFormat(

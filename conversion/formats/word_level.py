@@ -10,6 +10,9 @@ from typing import Any
 from elmo_hf.dictionaries import BILM, Dictionaries, Dictionary
 from elmo_hf.word_vocabulary import WordVocabulary
 
+# beside the words of a word-level model, those of its softmax if they are others
+SOFTMAX_VOCABULARY = "softmax_vocab.txt"
+
 
 def refuse_side_files(path: Path, arrays: Mapping[str, Any]) -> None:
     """Names an hdf5 file that belongs to a model but is not the model."""
@@ -52,3 +55,11 @@ def read_dictionaries(
     if found.names != BILM:
         raise ValueError(f"{str(vocab_file)!r} has no lines {', '.join(BILM)}.")
     return found
+
+
+def softmax_words(vocab_file: Path | None) -> Path | None:
+    """The words of a word-level model's softmax, which are mostly those of the model itself."""
+    if vocab_file is None:
+        return None
+    beside = vocab_file.with_name(SOFTMAX_VOCABULARY)
+    return beside if beside.is_file() else vocab_file

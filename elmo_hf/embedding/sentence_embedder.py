@@ -128,11 +128,15 @@ class SentenceEmbedder:
     def _choose(
         self, streams: list[torch.Tensor], layers: str | int, place: torch.Tensor
     ) -> torch.Tensor:
-        """(layers, words, size) for all layers, else (words, size); words are at `place`."""
+        """
+        (layers, words, size) for all layers, each as when it is chosen alone, else (words, size);
+        words are at `place`.
+        """
         if layers == "all":
             # into one tensor: for a sequence of 35,000 words a copy takes half a gigabyte
             chosen = streams[0].new_empty(len(streams), len(place), streams[0].shape[1])
-            for stream, words in zip(streams, chosen, strict=True):
+            for number, words in enumerate(chosen):
+                [stream] = self.model.combine(streams, number)
                 torch.index_select(stream, 0, place, out=words)
             return chosen
         if self._normalizes(layers):

@@ -46,7 +46,11 @@ def converted_card(
     if whole is not None and is_tagger:
         usage = f"{describe_tagger(whole.config, 'its biLM')}\n\n{TAGGER_SNIPPET}"
     else:
-        usage = VECTORS_SNIPPET.format(size=model.config.hidden_size)
+        layer = model.config.aligned_layer
+        what = f"(1, 4, {model.config.hidden_size})"
+        usage = VECTORS_SNIPPET.format(
+            what=what if layer is None else f"{what}: layer {layer}, mapped"
+        )
     return card(
         "ElmoForTokenClassification" if is_tagger else "ElmoModel",
         "ELMo, converted for transformers",
@@ -98,7 +102,9 @@ def about_output(model: ElmoModel) -> str:
     if layer is not None:
         return (
             f"`last_hidden_state`\nis layer {layer}, mapped into the space of the languages it was "
-            "aligned with;\n`hidden_states` are not mapped."
+            "aligned with;\n`hidden_states` are not mapped. `ElmoEmbedder` and `elmo-hf embed` "
+            "map the layer\nwherever they return it, and no other: compare languages by "
+            f"`layers={layer}`."
         )
     learned = [part for mix in model.mixes for part in mix.parameters()]
     if any(part.unique().tolist() not in ([0.0], [1.0]) for part in learned):
@@ -244,7 +250,7 @@ from elmo_hf import ElmoModel, ElmoTokenizer
 tokenizer = ElmoTokenizer.from_pretrained("this-folder-or-repository")
 model = ElmoModel.from_pretrained("this-folder-or-repository")
 batch = tokenizer([["The", "river", "bank", "."]], is_split_into_words=True, return_tensors="pt")
-vectors = model(**batch).last_hidden_state  # (1, 4, {size})
+vectors = model(**batch).last_hidden_state  # {what}
 ```
 """
 TAGGER_SNIPPET = """\

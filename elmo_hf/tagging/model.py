@@ -3,9 +3,10 @@
 
 from datasets import Dataset
 
+from elmo_hf.characters import WordRows
 from elmo_hf.configuration_elmo import ElmoConfig
 from elmo_hf.hub.bundled import find_model
-from elmo_hf.hub.loading import load_config, load_model, make_tokenizer
+from elmo_hf.hub.loading import load_config, load_elmo, load_model, make_tokenizer
 from elmo_hf.modeling_elmo import ElmoForTokenClassification
 from elmo_hf.tagging.settings import ModelSettings
 from elmo_hf.tagging.word_vectors import read_word_vectors
@@ -19,10 +20,13 @@ def new_tagger(
     fine-tuned. Static word vectors, if there are any, are those of the training words.
     """
     name = find_model(settings.model_name_or_path)
-    layer = chosen_layer(settings.layers, load_config(name).num_hidden_layers)
+    own = load_config(name)
+    layer = chosen_layer(settings.layers, own)
     vectors = None
     if settings.word_vectors is not None:
-        known = {word for tokens in train["tokens"] for word in tokens}
+        # only dictionaries have to be loaded with the model
+        tokenizer = make_tokenizer(own if own.char_ids == "bytes" else load_elmo(name))
+        known = distinct_words(tokenizer.rows, train)
         words, vectors = read_word_vectors(settings.word_vectors, known)
     config = ElmoConfig.from_pretrained(
         name,
@@ -45,19 +49,33 @@ def new_tagger(
         config.hidden_dropout = 0.0
     model = load_model(ElmoForTokenClassification, name, config=config)
     if vectors is not None and model.word_vectors is not None:
-        rows = make_tokenizer(model)([words], is_split_into_words=True, return_tensors="pt")[
-            "input_ids"
-        ][0]
-        model.word_vectors.fill(rows, vectors)
+        batch = tokenizer([words], is_split_into_words=True, return_tensors="pt")
+        model.word_vectors.fill(batch["input_ids"][0], vectors)
     if not settings.finetune_bilm:
         model.freeze_bilm()
     return model
 
 
-def chosen_layer(layers: str, top: int) -> str | int:
-    """The setting `layers`, where a number is one; `top` is the highest number of the biLM."""
-    if not layers.isdecimal():
-        return layers
-    if int(layers) > top:
+def distinct_words(rows: WordRows, train: Dataset) -> set[str]:
+    """
+    The training words that no other word looks like to the model. A word that a dictionary lacks,
+    or that is cut, shares its row of ids with others.
+    """
+    words = {word for tokens in train["tokens"] for word in tokens}
+    return {word for word in words if rows.decode(rows.encode(word)) == word}
+
+
+def chosen_layer(layers: str, config: ElmoConfig) -> str | int:
+    """The setting `layers`, where a number is one; refused if the biLM of `config` lacks it."""
+    top, aligned = config.num_hidden_layers, config.aligned_layer
+    number = int(layers) if layers.isdecimal() else layers
+    if isinstance(number, int) and number > top:
         raise ValueError(f"`layers` is {layers} but must be at most {top}, the model's top layer.")
-    return int(layers)
+    if aligned is None:
+        return number
+    if (top if number == "top" else number) != aligned:
+        raise ValueError(
+            f"Layer {aligned} of this model is mapped into a space of several languages, and a "
+            f"tagger reads no other layer of it: pass --layers {aligned}, not --layers {layers}."
+        )
+    return aligned

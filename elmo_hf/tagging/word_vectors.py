@@ -28,7 +28,10 @@ def read_word_vectors(path: Path, words: Collection[str]) -> tuple[list[str], to
             if word in words and word not in found:
                 found[word] = read_numbers(values, f"{str(path)!r}, line {number}: {word!r}")
     if not found:
-        raise ValueError(f"{str(path)!r} has no vector for any of the training words.")
+        raise ValueError(
+            f"{str(path)!r} has no vector for any of the training words that the "
+            "biLM can tell from all others."
+        )
     return [*found], torch.tensor([*found.values()])
 
 

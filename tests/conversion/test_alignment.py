@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from helpers.tiny import tiny_config, tokenize, write_model
 
 from elmo_hf import ElmoForTokenClassification, ElmoModel
@@ -10,6 +11,7 @@ from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.embedding import ElmoEmbedder
 from elmo_hf.hub.loading import load_elmo
+from elmo_hf.tagging import ModelSettings, new_tagger
 
 SENTENCES = [["Der", "Kurs", "fiel", "."], ["Ja"]]
 WIDTH = tiny_config().hidden_size
@@ -42,6 +44,44 @@ def test_the_output_is_a_matrix_product(tmp_path, files, layer, kind):
         assert torch.equal(one, other)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_the_embedder_maps_the_layer_wherever_it_returns_it(tmp_path, files, layer):
+    convert(**files)
+    plain = load_elmo(str(tmp_path / "elmo"))(**tokenize(SENTENCES[:1]), output_hidden_states=True)
+    own = [states[0].numpy() for states in plain.hidden_states]
+    expected = [*own]
+    expected[layer] = own[layer] @ matrix().T
+    torch.save(matrix(), tmp_path / "align.pth")
+    convert(**files, alignment=tmp_path / "align.pth", alignment_layer=layer, overwrite=True)
+    embedder = ElmoEmbedder(tmp_path / "elmo")
+
+    def check(layers, wanted):
+        [found] = embedder.embed(SENTENCES[:1], layers=layers)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+    check("all", np.stack(expected))
+    check("top", expected[2])
+    check("mean", np.mean(own, axis=0))
+    for number in range(3):
+        check(number, expected[number])
+
+
+def test_a_tagger_reads_the_mapped_layer_and_leaves_the_map_as_it_is(tmp_path, files):
+    torch.save(matrix(), tmp_path / "align.pth")
+    convert(**files, alignment=tmp_path / "align.pth", alignment_layer=2)
+    train = Dataset.from_dict({"tokens": [["a"]]})
+    settings = ModelSettings(model_name_or_path=str(tmp_path / "elmo"))
+    with pytest.raises(ValueError, match="pass --layers 2, not --layers mix"):
+        new_tagger(settings, ["X"], train)
+    for layers in ("2", "top"):
+        settings.layers = layers
+        tagger = new_tagger(settings, ["X"], train)
+        assert tagger.config.output_layer == 2
+    trained = [name for name, part in tagger.named_parameters() if part.requires_grad]
+    assert trained and not any(name.startswith("elmo.") for name in trained)
+
+
 def test_it_is_part_of_the_folder_and_of_what_reads_it(tmp_path, files):
     torch.save(matrix(), tmp_path / "align.pth")
     convert(**files, alignment=tmp_path / "align.pth")
@@ -51,6 +91,7 @@ def test_it_is_part_of_the_folder_and_of_what_reads_it(tmp_path, files):
     assert model.config.provenance["alignment_file"] == "align.pth"
     card = (tmp_path / "elmo" / "README.md").read_text()
     assert "| map of a layer | `align.pth`, SHA-256" in card and "is layer 1, mapped" in card
+    assert "last_hidden_state  # (1, 4, 16): layer 1, mapped" in card
     [vectors] = ElmoEmbedder(folder).embed_sentences(SENTENCES[:1])
     assert vectors.shape == (3, 4, WIDTH)
     tagger = ElmoForTokenClassification.from_pretrained(folder, num_labels=3)

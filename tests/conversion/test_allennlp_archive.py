@@ -2,6 +2,7 @@
 
 import json
 import tarfile
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -61,13 +62,14 @@ def test_options_may_be_missing_or_named(tmp_path, capsys):
     [options] = (tmp_path / "model" / "fta").iterdir()
     options = options.rename(tmp_path / "options.json")
     convert(str(tmp_path / "model"), output_dir=tmp_path / "elmo")
-    assert "skip connections and 50 characters" in capsys.readouterr().err
+    note = capsys.readouterr().err
+    assert "skip connections and 50 characters" in note and "are assumed" in note
     assert ElmoModel.from_pretrained(tmp_path / "elmo").config.max_characters_per_token == 50
     options.write_text(options.read_text().replace('"cell_clip": 3.0', '"cell_clip": 0.5'))
     named = {"options_file": options, "overwrite": True}
     convert(str(tmp_path / "model"), output_dir=tmp_path / "elmo", **named)
     assert ElmoModel.from_pretrained(tmp_path / "elmo").config.cell_clip == 0.5
-    assert not capsys.readouterr().err.startswith("The archive")
+    assert "are assumed" not in capsys.readouterr().err
 
 
 def expected_logits(head: dict[str, np.ndarray], bilm: ElmoModel) -> torch.Tensor:
@@ -86,11 +88,25 @@ def expected_logits(head: dict[str, np.ndarray], bilm: ElmoModel) -> torch.Tenso
     return torch.nn.functional.linear(lstm(mixed)[0], weight, bias)
 
 
+def best_path(logits: torch.Tensor, transitions: np.ndarray, rules: np.ndarray) -> tuple:
+    """The path of the highest score among all that the rules allow, each of which is tried."""
+    scores = {}
+    for path in product(range(len(LABELS)), repeat=len(logits)):
+        steps = [*pairwise([len(LABELS), *path])]
+        if all(rules[step] for step in steps):
+            scores[path] = sum(transitions[step] for step in steps[1:])
+            scores[path] += sum(logits[place, tag].item() for place, tag in enumerate(path))
+    return max(scores, key=scores.__getitem__)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["simple_tagger", "crf_tagger"])
 def test_taggers_of_our_shape_are_taken_whole(tmp_path, kind):
     has_crf = kind == "crf_tagger"
     head = tagger_tensors(CONFIG.hidden_size, 5, has_crf)
+    if has_crf:
+        # so that it is the rules that keep a sentence from beginning with I-X
+        head["tag_projection_layer._module.bias"] += np.float32([0, 0, 20])
     archive = write_archive(tmp_path / "model", CONFIG, ARRAYS, head, kind, dropout=0.25)
     convert(str(archive), output_dir=tmp_path / "tagger")
     model = ElmoForTokenClassification.from_pretrained(tmp_path / "tagger").eval()
@@ -106,7 +122,12 @@ def test_taggers_of_our_shape_are_taken_whole(tmp_path, kind):
     if has_crf:
         np.testing.assert_array_equal(model.crf.transitions, head["crf.transitions"])
         assert not model.crf.start_transitions.any()
-        assert first.tags[0] != "I-X"
+        transitions = head["crf.transitions"]
+        best = best_path(expected[0], transitions, np.ones((5, 5)))
+        assert LABELS[best[0]] == "I-X"
+        rules = head["crf._constraint_mask"]
+        best = best_path(expected[0], transitions, rules)
+        assert first.tags == [LABELS[number] for number in best]
     else:
         assert [LABELS.index(tag) for tag in first.tags] == expected[0].argmax(dim=-1).tolist()
 
@@ -125,6 +146,37 @@ def test_of_other_taggers_the_bilm_is_taken(tmp_path, change):
     write_archive(tmp_path / "model", CONFIG, ARRAYS, head)
     with open_source(str(tmp_path / "model")) as weights:
         assert weights.head is None and "simple_tagger" in weights.notes[-1]
+
+
+@pytest.mark.parametrize("change", ["free", "other rules", "another shape"])
+def test_only_constraints_that_we_know_are_taken(tmp_path, change):
+    head = tagger_tensors(CONFIG.hidden_size, 5, True)
+    mask = head["crf._constraint_mask"]
+    if change == "free":
+        mask[:] = 1
+    elif change == "other rules":
+        mask[0, 2] = 1  # from O to I-X
+    else:
+        head["crf._constraint_mask"] = mask[1:, 1:]
+    write_archive(tmp_path / "model", CONFIG, ARRAYS, head, "crf_tagger")
+    with open_source(str(tmp_path / "model")) as weights:
+        notes = " ".join(weights.notes)
+        assert (weights.head is None) is (change != "free")
+        assert ("not those of BIO, IOB1, BIOUL" in notes) is (change != "free")
+        if weights.head is None:
+            assert "left out: encoder, tag_projection_layer, crf" in notes
+        else:
+            assert weights.head.settings["crf_constraints"] is None and not notes
+
+
+def test_the_settings_of_an_elmo_beside_the_embedder(tmp_path, monkeypatch):
+    """As in biattentive_classification_network."""
+    monkeypatch.setattr("helpers.archives.PREFIX", "_elmo.")
+    write_archive(tmp_path / "model", CONFIG, ARRAYS)
+    model = {"type": "biattentive_classification_network", "elmo": {"do_layer_norm": True}}
+    (tmp_path / "model" / "config.json").write_text(json.dumps({"model": model}))
+    with open_source(str(tmp_path / "model")) as weights:
+        assert weights.settings == {"mix_layer_norm": True}
 
 
 def test_a_fixed_mix_keeps_its_meaning(tmp_path):

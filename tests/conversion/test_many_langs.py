@@ -2,6 +2,7 @@ import json
 import pickle
 import shutil
 import zipfile
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.dictionaries import Dictionaries, Dictionary, DictionaryRows
 from elmo_hf.export import PaddedElmo
 from elmo_hf.hub import make_tokenizer
+from elmo_hf.hub.loading import saved_class
 from elmo_hf.remote_code import add_code
 
 SENTENCES = [["the", "bank", "xyz", "北京", "."], ["abcdefgabcdefg", "<pad>"], []]
@@ -176,6 +178,27 @@ def test_the_softmax_comes_along_and_scores(tmp_path):
     same = tokenizer([["the", "xyz"]], is_split_into_words=True, return_tensors="pt")
     assert torch.equal(ids, same["input_ids"])
     assert scorer.score([["the", "xyz"]])[0].perplexity > 1
+
+
+def test_of_other_softmaxes_the_full_one_is_taken(tmp_path):
+    tensors = write_many_langs(tmp_path / "source", with_softmax=True)["classifier"]
+    weight = tensors["column_emb.weight"].flip(0).contiguous()
+    bias = tensors["column_bias.weight"][:, 0].contiguous()
+    full = {"hidden2tag.weight": weight, "hidden2tag.bias": bias}
+    torch.save(OrderedDict(full), tmp_path / "source" / "classifier.pkl")
+    convert(str(tmp_path / "source"), output_dir=tmp_path / "full")
+    softmax = ElmoForPreTraining.from_pretrained(tmp_path / "full").softmax
+    assert torch.equal(softmax.weight.detach(), weight) and torch.equal(softmax.bias.detach(), bias)
+    names = ("M", "corr.weight", "oov_column", "token_embedder.projection.weight")
+    of_characters = OrderedDict({name: torch.zeros(6, 6) for name in names})
+    torch.save(of_characters, tmp_path / "source" / "classifier.pkl")
+    convert(str(tmp_path / "source"), output_dir=tmp_path / "none")
+    assert saved_class(str(tmp_path / "none")) == "ElmoModel"
+    assert "The softmax was left out: classifier.pkl" in (tmp_path / "none/README.md").read_text()
+    del full["hidden2tag.bias"]
+    torch.save(OrderedDict(full), tmp_path / "source" / "classifier.pkl")
+    with pytest.raises(ValueError, match=r"'classifier.pkl' lacks the tensor 'hidden2tag.bias'"):
+        convert(str(tmp_path / "source"), output_dir=tmp_path / "half")
 
 
 @pytest.mark.parametrize("with_softmax", [True, False])

@@ -9,11 +9,13 @@ from helpers.tensor_bundle import checkpoint_variables, write_bundle
 from helpers.word_level import OPTIONS, WORDS, write_word_level
 from safetensors.torch import load_file
 
-from elmo_hf import ElmoEmbedder, ElmoModel, ElmoTokenizer
+from elmo_hf import ElmoEmbedder, ElmoForPreTraining, ElmoModel, ElmoTokenizer
 from elmo_hf.conversion import reference_elmo
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.export_hf_to_allennlp import export
 from elmo_hf.conversion.weights_file import write_weights
+from elmo_hf.pretraining.model import continued_model
+from elmo_hf.word_vocabulary import WordVocabulary
 
 
 def test_words_are_looked_up_and_the_file_goes_back(tmp_path):
@@ -37,6 +39,21 @@ def test_words_are_looked_up_and_the_file_goes_back(tmp_path):
     assert options == OPTIONS
     vocabulary = (tmp_path / "back" / "vocab.txt").read_text(encoding="utf-8")
     assert vocabulary == "\n".join(WORDS) + "\n"
+
+
+@pytest.mark.parametrize("words", [WORDS, ["<S>", "</S>", "<UNK>", "other"]])
+def test_a_softmax_over_its_own_words_comes_back(tmp_path, words):
+    """As after further pretraining, with the words of the model or with others."""
+    write_word_level(tmp_path / "source")
+    convert(str(tmp_path / "source"), output_dir=tmp_path / "elmo")
+    model = continued_model(str(tmp_path / "elmo"), WordVocabulary(words))
+    model.save_pretrained(tmp_path / "continued")
+    export(str(tmp_path / "continued"), output_dir=tmp_path / "hdf5")
+    assert (tmp_path / "hdf5" / "softmax_vocab.txt").exists() is (words != WORDS)
+    convert(str(tmp_path / "hdf5"), output_dir=tmp_path / "again")
+    again = ElmoForPreTraining.from_pretrained(tmp_path / "again")
+    assert again.vocabulary.words == words and again.elmo.dictionaries.words.keys == WORDS
+    assert torch.equal(again.softmax.weight, model.softmax.weight)
 
 
 def test_tokens_are_words(tmp_path):
