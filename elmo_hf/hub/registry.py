@@ -14,13 +14,20 @@ from urllib.parse import urlsplit
 TABLE = Path(__file__).with_name("registry.toml")
 # a table of the same form that is used instead, as for copies inside a company
 OWN_TABLE = "ELMO_HF_REGISTRY"
+# formats that can be downloaded but not converted, and what can be done with them
+OTHER_FORMATS = {
+    "alignment": "it is no model but matrices for models; get them with `elmo-hf download` and "
+    "name the file of one with --alignment",
+    "transformer": "it is a transformer, which is not made of LSTMs; choose another one from the "
+    "list of `elmo-hf models`",
+}
 FORMATS = (
     "bilm hdf5",
     "ELMoForManyLangs",
     "TensorFlow checkpoint",
     "TF-Hub module",
     "AllenNLP archive",
-    "alignment",
+    *OTHER_FORMATS,
 )
 ROLES = (
     "options",
@@ -169,6 +176,12 @@ def find_published(source: str | None) -> PublishedModel | None:
             f"this name{registry.advice(source)}."
         )
     return model
+
+
+def refuse_unconvertible(model: PublishedModel) -> None:
+    """Before anything is downloaded in vain."""
+    if model.format in OTHER_FORMATS:
+        raise ValueError(f"{model.name!r} cannot be converted: {OTHER_FORMATS[model.format]}.")
 
 
 @functools.cache

@@ -11,9 +11,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from elmo_hf.cli import main
+from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.formats import FORMATS as CONVERTED
+from elmo_hf.hub import published_model
 from elmo_hf.hub.registry import (
     FORMATS,
+    OTHER_FORMATS,
     OWN_TABLE,
     ROLES,
     TABLE,
@@ -33,8 +36,25 @@ def registry():
 
 
 def test_formats_are_those_of_the_converter():
-    # an alignment belongs to a bilm hdf5 file
-    assert set(FORMATS) == {known.name for known in CONVERTED} | {"alignment"}
+    assert set(FORMATS) == {known.name for known in CONVERTED} | set(OTHER_FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("multilingual-other-layers", "matrices for models; get them with `elmo-hf download`"),
+        ("multilingual-unsupervised", "name the file of one with --alignment"),
+        ("allennlp-transformer-elmo", "it is a transformer, which is not made of LSTMs"),
+    ],
+)
+@pytest.mark.parametrize("program", [convert, published_model])
+def test_what_cannot_be_converted_is_not_downloaded(name, message, program, tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMO_HF_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    # a download, even one that is switched off, would be another error
+    with pytest.raises(ValueError, match=message):
+        program(name, offline=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_table_is_complete(registry):
