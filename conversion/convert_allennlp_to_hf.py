@@ -55,7 +55,9 @@ SoftmaxFile = Annotated[
 ]
 VocabularyFile = Annotated[
     Path | None,
-    typer.Option("--vocab-file", help="The words of the softmax, or of a word-level model, one per line."),
+    typer.Option(
+        "--vocab-file", help="The words of the softmax, or of a word-level model, one per line."
+    ),
 ]
 Alignment = Annotated[
     Path | None,

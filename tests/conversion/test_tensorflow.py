@@ -221,7 +221,7 @@ def test_parts_that_are_missing_are_named(tmp_path):
     write_checkpoint(tmp_path)
     data = tmp_path / "model.ckpt-7.data-00000-of-00001"
     data.rename(tmp_path / "elsewhere")
-    with pytest.raises(FileNotFoundError, match="lacks its numbers in 'model.ckpt-7.data"):
+    with pytest.raises(FileNotFoundError, match="needs the file 'model.ckpt-7.data"):
         convert(str(tmp_path), output_dir=tmp_path / "out")
     (tmp_path / "options.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"no options.json beside .*ckpt-7.index'"):

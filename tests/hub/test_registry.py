@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import random
 import re
 import runpy
 import sys
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from elmo_hf.cli import main
+from elmo_hf.cli.models import models
 from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.formats import FORMATS as CONVERTED
 from elmo_hf.hub import published_model
@@ -101,6 +103,8 @@ def test_models_are_found_by_name_language_and_family(registry, tmp_path, monkey
     assert {model.name for model in registry.select("fi")} == {"many-langs-fi", "embeddia-fi"}
     assert registry.select("Finnish") == registry.select("fi")
     assert len(registry.select("zh", "many-langs")) == 2
+    spoken = {code for model in registry.select("Norwegian") for code in model.languages}
+    assert spoken >= {"no", "nb", "nn"} and registry.select("Chinese") == registry.select("zh")
     with pytest.raises(ValueError, match="did you mean original or"):
         registry.find("orignal")
     with pytest.raises(ValueError, match="many-langs-fi or embeddia-fi"):
@@ -143,6 +147,14 @@ def test_the_list_is_a_table_or_json(registry, monkeypatch, capsys):
         ('family = "unknown"', "is not a table of models"),
         ("files = [{role = 'weights', urls = ['ftp://a/b']}]", "begin with https://"),
         ("files = [{role = 'weights', urls = ['https://a/..']}]", "is not the name of a file"),
+        ("files = [{role = 'weights', urls = []}]", "'' is not the name of a file"),
+        ("files = [{role = 'weights', urls = [1]}]", "is not a table of models"),
+        ("files = [{role = 'weights', name = 'a', urls = [1]}]", "must be text, not 1"),
+        ("files = [{role = 'weights', urls = ['https://a/b'], size = 'x'}]", "a whole number"),
+        ("joined = '../x'", "'../x' is not the name of a file"),
+        ("title = 3", "`title` must be text, not 3"),
+        ("languages = [1]", "must be text, not 1"),
+        ("x = 1\n[families.g]\n", "is not a table of models: KeyError..title"),
         ("= =", "is not a table of models"),
     ],
 )
@@ -156,6 +168,58 @@ def test_a_wrong_table_of_ones_own_is_refused(wrong, message, tmp_path, monkeypa
     monkeypatch.setenv(OWN_TABLE, str(table))
     with pytest.raises(ValueError, match=message):
         read_registry()
+
+
+WHOLE = """[languages]
+fi = "Finnish"
+[families.f]
+title = "F"
+format = "bilm hdf5"
+splitter = "moses"
+licence = ""
+[[models]]
+name = "tiny"
+family = "f"
+title = "T"
+languages = ["fi"]
+cell_size = 4
+joined = "whole.tgz"
+joined_md5 = "00"
+[[models.files]]
+role = "part"
+size = 12
+md5 = "00"
+urls = ["https://example.org/a.part"]
+"""
+
+
+def test_a_damaged_table_is_one_sentence(tmp_path, monkeypatch, capsys):
+    """Also what is read of it in the list of models."""
+    draw, refused = random.Random(0), 0
+    values = ["3", "-1", "[]", "[1]", "'../x'", "''", "{}", "true", "nan", "1979-01-01", "'a'"]
+    for number in range(400):
+        lines = WHOLE.splitlines()
+        at = draw.randrange(len(lines))
+        change = draw.choice(["value", "gone", "byte"])
+        if change == "value":
+            lines[at] = f"{lines[at].partition('=')[0]}= {draw.choice(values)}"
+        elif change == "gone":
+            del lines[at]
+        content = bytearray("\n".join(lines).encode())
+        if change == "byte":
+            content[draw.randrange(len(content))] = draw.randrange(256)
+        table = tmp_path / f"{number}.toml"
+        table.write_bytes(content)
+        monkeypatch.setenv(OWN_TABLE, str(table))
+        try:
+            read_registry()
+        except ValueError as error:
+            refused += 1
+            assert "\n" not in str(error) and len(str(error)) < 500
+            continue
+        models()
+        models(as_json=True)
+    assert 100 < refused < 350
 
 
 def test_a_model_is_plain_data(registry):
