@@ -6,6 +6,7 @@ it would build.
 """
 
 import pickle
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ MOST_TENSORS = 10_000
 # how torch tells its zips from older files, which are this many pickles and then the numbers
 ZIP = b"PK\3\4"
 PICKLES = 5
+# bytes of the parts at the end of a zip
+END, LOCATOR, LARGE_END = 22, 20, 56
 
 
 def read_state_dict(path: Path) -> dict[str, np.ndarray]:
@@ -106,14 +109,35 @@ def refuse_odd_zip(path: Path) -> None:
         return
     try:
         with BoundedFile(path) as bounded, zipfile.ZipFile(bounded) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+            members, start = archive.infolist(), archive.start_dir
+        same = start == directory_start(path)
+    except (zipfile.BadZipFile, struct.error, OSError, ValueError, NotImplementedError) as error:
         raise ValueError(
             f"{str(path)!r} is damaged ({first_line(error)}); get it again."
         ) from error
+    if not same:
+        # Python would read one list, and torch perhaps another
+        raise ValueError(f"{str(path)!r} has more before its list of members than it says.")
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ValueError(f"{str(path)!r} is a packed zip, which torch does not write.")
     starts = {member.header_offset for member in members}
     size = sum(member.file_size for member in members)
     if len(starts) < len(members) or size > path.stat().st_size:
         raise ValueError(f"{str(path)!r} is a zip whose members overlap, which is refused.")
+
+
+def directory_start(path: Path) -> int | None:
+    """Where a zip without a comment says itself that the list of its members begins."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(size - LOCATOR - END, 0))
+        tail = file.read()
+        if tail[-END:][:4] != b"PK\5\6":
+            return None
+        if tail[:4] != b"PK\6\7":
+            return int(struct.unpack("<L", tail[-6:-2])[0])
+        # of a large one: the place of a larger end, which must be just before
+        if struct.unpack("<Q", tail[8:16])[0] != size - LOCATOR - END - LARGE_END:
+            return None
+        file.seek(size - LOCATOR - END - LARGE_END)
+        return int(struct.unpack("<Q", file.read(LARGE_END)[-8:])[0])

@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import struct
 import time
 import warnings
 import zipfile
@@ -14,7 +15,7 @@ import torch
 
 from elmo_hf.conversion.alignment import read_alignment
 from elmo_hf.conversion.pickles import LARGEST_TUPLE, MOST_OPERATIONS, TENSORS, Pickle
-from elmo_hf.conversion.torch_file import read_state_dict
+from elmo_hf.conversion.torch_file import directory_start, read_state_dict
 
 
 def write(path, content: bytes) -> None:
@@ -108,6 +109,42 @@ def test_records_that_share_their_bytes_are_refused(tmp_path):
             archive.filelist.append(other)
     with pytest.raises(ValueError, match="is a zip whose members overlap"):
         read_state_dict(tmp_path / "a.th")
+
+
+def test_a_second_directory_that_only_torch_would_read_is_refused(tmp_path):
+    """Python takes the directory before the end, torch the one that the end points to."""
+    path = tmp_path / "a.th"
+    harmless = b"\x80\x02}."
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (("hidden", nested(3)), ("archive", harmless)):
+            archive.writestr(f"{name}/data.pkl".replace("hidden", "archivf"), content)
+            archive.writestr(f"{name}/version".replace("hidden", "archivf"), "3\n")
+        start = archive.infolist()[2].header_offset
+    whole = path.read_bytes()
+    directory = whole.index(b"PK\1\2")
+    half = (len(whole) - 22 - directory) // 2
+    hidden, shown = whole[directory : directory + half], bytearray(whole[directory + half : -22])
+    # Python adds the distance of the two directories to all places
+    for at in (42, shown.rindex(b"PK\1\2") + 42):
+        place = int.from_bytes(shown[at : at + 4], "little") - half
+        shown[at : at + 4] = place.to_bytes(4, "little")
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 2, 2, half, directory, 0)
+    path.write_bytes(whole[:directory] + hidden + bytes(shown) + end)
+    assert start > half
+    with zipfile.ZipFile(path) as archive:
+        assert archive.read("archive/data.pkl") == harmless
+    with pytest.raises(ValueError, match="has more before its list of members than it says"):
+        read_state_dict(path)
+
+
+def test_a_zip_of_many_members_is_read(tmp_path):
+    """One with so many that its end is of the larger kind."""
+    with zipfile.ZipFile(tmp_path / "a.th", "w") as archive:
+        for number in range((1 << 16) + 1):
+            archive.writestr(f"{number:x}", b"")
+    assert b"PK\6\7" in (tmp_path / "a.th").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.th") as archive:
+        assert directory_start(tmp_path / "a.th") == archive.start_dir
 
 
 def test_what_is_allocated_counts_once(tmp_path):
