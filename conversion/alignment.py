@@ -4,7 +4,7 @@ Schuster et al. (2019, https://arxiv.org/abs/1902.09492) publish one square matr
 and layer; an aligned vector is `layer @ M.T`.
 """
 
-import codecs
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +12,52 @@ import numpy as np
 import torch
 
 from elmo_hf import ElmoConfig, ElmoModel
+from elmo_hf.conversion.pickles import ENCODE
 from elmo_hf.conversion.torch_file import load_plain
 
-# The files hold numpy arrays, which torch does not load unasked. None of these functions has an
-# effect besides its result. Files name them by the places they had in numpy 1.
-RECONSTRUCT = np.empty(0).__reduce__()[0]
-FLOATS = [np.dtype(name) for name in ("float16", "float32", "float64")]
-ARRAYS: list[Any] = [
-    (RECONSTRUCT, "numpy.core.multiarray._reconstruct"),
-    (RECONSTRUCT, "numpy._core.multiarray._reconstruct"),
-    np.ndarray,
-    np.dtype,
-    *map(type, FLOATS),
-    codecs.encode,
-]
+KINDS = ("f2", "f4", "f8")
+
+
+class PickledDtype:
+    """A type of floating-point numbers, as numpy pickles it."""
+
+    def __init__(self, kind: object, *flags: object):
+        if kind not in KINDS:
+            raise pickle.UnpicklingError(f"numbers of the type {kind!r:.20}")
+        self.dtype = np.dtype(str(kind))
+
+    def __setstate__(self, state: tuple) -> None:
+        if state[1] not in ("<", ">"):
+            raise pickle.UnpicklingError("numbers in an unknown order")
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class PickledArray:
+    """A numpy array as it is pickled: its bytes and what they mean."""
+
+    array = np.empty(0)
+
+    def __setstate__(self, state: tuple) -> None:
+        _, shape, kind, is_fortran, data = state
+        if not isinstance(kind, PickledDtype):
+            raise pickle.UnpicklingError("an array without a type")
+        order: Any = "F" if is_fortran else "C"
+        self.array = np.frombuffer(data, kind.dtype).reshape(shape, order=order)
+
+
+def make_array(*_: object) -> PickledArray:
+    return PickledArray()
+
+
+# Ours stand for those of numpy, which allocate whatever they are asked for. Files of numpy 1 and 2
+# name them by different places. What torch takes for `_codecs.encode` cannot be replaced.
+ARRAYS = {
+    "numpy.core.multiarray._reconstruct": make_array,
+    "numpy._core.multiarray._reconstruct": make_array,
+    "numpy.ndarray": PickledArray,
+    "numpy.dtype": PickledDtype,
+    ENCODE: None,
+}
 
 
 def add_alignment(model: ElmoModel, path: Path, layer: int) -> ElmoModel:
@@ -48,6 +80,8 @@ def add_alignment(model: ElmoModel, path: Path, layer: int) -> ElmoModel:
 def read_alignment(path: Path, width: int) -> np.ndarray:
     """The matrix in a file, for vectors of this width."""
     found = load_plain(path, ARRAYS)
+    if isinstance(found, PickledArray):
+        found = found.array
     if isinstance(found, torch.Tensor) and found.layout == torch.strided:
         # before it is copied: a tensor may claim any size
         is_one = found.shape == (width, width) and found.is_floating_point()
@@ -59,10 +93,10 @@ def read_alignment(path: Path, width: int) -> np.ndarray:
             f"{str(path)!r} holds an array of shape {tuple(found.shape)}, but the model's vectors "
             f"need a matrix of {width} x {width}."
         )
-    if not isinstance(found, np.ndarray) or found.dtype not in FLOATS:
+    if not isinstance(found, np.ndarray):
         raise ValueError(f"{str(path)!r} holds {found.dtype}, not floating-point numbers.")
     with np.errstate(over="ignore"):
-        matrix = np.ascontiguousarray(found, dtype=np.float32)
+        matrix = np.array(found, dtype=np.float32, order="C")
     if not np.isfinite(matrix).all():
         raise ValueError(f"{str(path)!r} holds NaN, infinity or huge numbers.")
     return matrix

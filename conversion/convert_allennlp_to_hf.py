@@ -23,7 +23,7 @@ from elmo_hf.conversion.source import open_source
 from elmo_hf.hub.cards import converted_card
 from elmo_hf.hub.download import Origin, download_model
 from elmo_hf.hub.loading import make_tokenizer
-from elmo_hf.hub.registry import find_published
+from elmo_hf.hub.registry import find_published, refuse_unconvertible
 from elmo_hf.modeling_elmo import ElmoPreTrainedModel
 from elmo_hf.system.checksums import hash_file
 from elmo_hf.system.command import AllowHttp, Offline, Overwrite, single_command
@@ -55,7 +55,9 @@ SoftmaxFile = Annotated[
 ]
 VocabularyFile = Annotated[
     Path | None,
-    typer.Option("--vocab-file", help="The words of the softmax, one per line."),
+    typer.Option(
+        "--vocab-file", help="The words of the softmax, or of a word-level model, one per line."
+    ),
 ]
 Alignment = Annotated[
     Path | None,
@@ -99,6 +101,8 @@ def convert(
         splitter_name(split)
     refuse_existing_folder(output_dir, overwrite)
     published = find_published(source)
+    if published is not None:
+        refuse_unconvertible(published)
     origin = download_model(published, None, allow_http, offline) if published else None
     named = {
         "options_file": options_file,
@@ -107,7 +111,7 @@ def convert(
         "vocab_file": vocab_file,
     }
     done = write_converted(
-        source, named, output_dir, overwrite, split, origin, alignment, alignment_layer
+        source, named, output_dir, overwrite, split, origin, alignment, alignment_layer, offline
     )
     for note in done.notes:
         print(printable(note), file=sys.stderr)
@@ -132,12 +136,13 @@ def write_converted(
     origin: Origin | None = None,
     alignment: Path | None = None,
     alignment_layer: int = 1,
+    offline: bool = False,
 ) -> Converted:
     """Converts a source, or the downloaded files of a published model, to a folder."""
     if origin is not None:
         source, split = str(origin.source), split or origin.model.splitter
         alignment = alignment or origin.alignment
-    with open_source(source, **named) as weights:
+    with open_source(source, offline, **named) as weights:
         bilm, error = load_converted(weights)
         if origin is not None:
             bilm.config.provenance = {

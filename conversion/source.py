@@ -25,12 +25,15 @@ OTHER_FORMATS = {
 
 
 @contextmanager
-def open_source(source: str | None, **named: Path | None) -> Iterator[Weights]:
+def open_source(
+    source: str | None, offline: bool = False, **named: Path | None
+) -> Iterator[Weights]:
     """
     The weights, for as long as the context lasts (an archive is unpacked for that long).
 
     `source` is a folder, an archive or a repository in which they are searched; `named` gives
-    single files, instead of it or to choose among several.
+    single files, instead of it or to choose among several. With `offline`, a repository must be in
+    the cache.
     """
     if source is None:
         files = bilm_hdf5.check_files(named)
@@ -56,7 +59,7 @@ def open_source(source: str | None, **named: Path | None) -> Iterator[Weights]:
                 raise FileNotFoundError(
                     f"There is no folder, archive or Hub repository {source!r}."
                 )
-            folder = download(source)
+            folder = download(source, offline)
         with open_folder(source, folder, names, named) as weights:
             yield weights
 
@@ -123,13 +126,15 @@ def wanted() -> list[str]:
     return [pattern for known in FORMATS for pattern in known.wanted]
 
 
-def download(repository: str) -> Path:
+def download(repository: str, offline: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     patterns = [*wanted(), *OTHER_FORMATS]
     try:
-        return Path(snapshot_download(repository, allow_patterns=patterns))
+        return Path(
+            snapshot_download(repository, allow_patterns=patterns, local_files_only=offline)
+        )
     except (HfHubHTTPError, LocalEntryNotFoundError) as error:
         raise FileNotFoundError(
             f"There is no local file {repository!r}, and the Hub could not provide it: "

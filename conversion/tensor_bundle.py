@@ -123,7 +123,7 @@ def find_shards(index: Path, num_shards: int, files: Sequence[Path]) -> list[Pat
         named = [file for file in files if file.name == name]
         beside = [file for file in named if file.parent == index.parent]
         if not named:
-            raise FileNotFoundError(f"{str(index)!r} lacks its numbers in {name!r}; get that too.")
+            raise FileNotFoundError(f"{str(index)!r} needs the file {name!r} beside it.")
         if len(beside or named) > 1:
             raise ValueError(f"There are several files {name!r}; name a folder that has only one.")
         found.append((beside or named)[0])
@@ -272,7 +272,7 @@ def read_entry(value: bytes, name: str) -> Entry:
     sizes = tuple(last(read_message(axis, AXIS)[1]) for axis in shape[2])
     # the length of strings does not follow from their shape
     if kind in NUMBERS and size != math.prod(sizes) * np.dtype(NUMBERS[kind]).itemsize:
-        raise Damage(f"the variable {name!r} has a shape of other than its {size:,} bytes")
+        raise Damage(f"the variable {name!r} takes {size:,} bytes, which does not fit its shape")
     return Entry(kind, sizes, shard, offset, size, checksum)
 
 

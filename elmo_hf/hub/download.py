@@ -214,7 +214,7 @@ def check(file: PublishedFile, path: Path) -> str:
         raise PlaceError(f"its file has {size:,} bytes instead of {file.size:,}")
     for kind, expected in file.hashes:
         if (found := hash_file(path, kind)) != expected:
-            raise Changed(f"its file has the {kind} {found} instead of {expected}")
+            raise Changed(f"its {kind} is {found} instead of {expected}")
     return hash_file(path)
 
 
@@ -254,11 +254,24 @@ def only_run(path: Path) -> Iterator[None]:
 def join_parts(joined: PublishedFile, parts: tuple[Downloaded, ...], folder: Path) -> Path:
     """The archive that was published in parts."""
     path = folder / joined.name
-    if not path.exists():
-        with new_file(path) as building, building.open("wb") as whole:
+    if path.exists():
+        check_local(joined, path)
+        return path
+    with new_file(path) as building:
+        with building.open("wb") as whole:
             for part in parts:
                 with part.path.open("rb") as piece:
                     while block := piece.read(1 << 20):
                         whole.write(block)
-    check_local(joined, path)
+        try:
+            check(joined, building)
+        except PlaceError as error:
+            for part in parts:
+                # what was recorded of a bad part must not refuse a good one
+                state_of(part.path, "record").unlink(missing_ok=True)
+            names = " and ".join(repr(str(part.path)) for part in parts)
+            raise ValueError(
+                f"The parts of {joined.name!r} do not make the published file: {error}; delete "
+                f"{names} to download them again."
+            ) from error
     return path

@@ -8,7 +8,7 @@ from pathlib import Path
 from elmo_hf._version import __version__
 from elmo_hf.hub.download import download_model
 from elmo_hf.hub.loading import load_elmo
-from elmo_hf.hub.registry import PublishedModel, read_registry
+from elmo_hf.hub.registry import PublishedModel, read_registry, refuse_unconvertible
 from elmo_hf.modeling_elmo import ElmoModel
 from elmo_hf.system.cache import cache_folder, cache_home
 
@@ -21,6 +21,7 @@ def published_model(name: str, allow_http: bool = False, offline: bool = False) 
     downloaded.
     """
     model = read_registry().find(name)
+    refuse_unconvertible(model)
     # a finished one serves even where it cannot be written
     folder = cache_home() / folder_name(model)
     if not (folder / "config.json").exists():

@@ -14,13 +14,20 @@ from urllib.parse import urlsplit
 TABLE = Path(__file__).with_name("registry.toml")
 # a table of the same form that is used instead, as for copies inside a company
 OWN_TABLE = "ELMO_HF_REGISTRY"
+# formats that can be downloaded but not converted, and what can be done with them
+OTHER_FORMATS = {
+    "alignment": "it is no model but matrices for models; get them with `elmo-hf download` and "
+    "name the file of one with --alignment",
+    "transformer": "it is a transformer, which is not made of LSTMs; choose another one from the "
+    "list of `elmo-hf models`",
+}
 FORMATS = (
     "bilm hdf5",
     "ELMoForManyLangs",
     "TensorFlow checkpoint",
     "TF-Hub module",
     "AllenNLP archive",
-    "alignment",
+    *OTHER_FORMATS,
 )
 ROLES = (
     "options",
@@ -138,9 +145,11 @@ class Registry:
         codes = {
             code
             for code, name in self.languages.items()
-            # zh is both of zh-Hans and zh-Hant, Chinese is both of its scripts
+            # zh is both of zh-Hans and zh-Hant, Chinese is both of its scripts, and Norwegian is
+            # also Bokmål and Nynorsk
             if wanted in (code.lower(), code.lower().partition("-")[0])
-            or wanted in (name.lower(), name.lower().partition(" (")[0])
+            or wanted in (name.lower(), name.lower().partition(" ")[0])
+            or wanted == name.lower().partition(" (")[0]
         }
         if not codes:
             close = difflib.get_close_matches(wanted, [n.lower() for n in self.languages.values()])
@@ -171,20 +180,28 @@ def find_published(source: str | None) -> PublishedModel | None:
     return model
 
 
+def refuse_unconvertible(model: PublishedModel) -> None:
+    """Before anything is downloaded in vain."""
+    if model.format in OTHER_FORMATS:
+        raise ValueError(f"{model.name!r} cannot be converted: {OTHER_FORMATS[model.format]}.")
+
+
 @functools.cache
 def read_table(path: Path) -> Registry:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         models = tuple(make_model(entry, table) for entry in table["models"])
+        titles = {name: str(facts["title"]) for name, facts in table["families"].items()}
+        languages = {code: str(name) for code, name in table.get("languages", {}).items()}
     except OSError as error:
         raise OSError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{str(path)!r} is not a table of models: {error!r}.") from error
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{str(path)!r} is not a table of models: {error!r:.200}.") from error
     for model in models:
+        check_types(model)
         check_model(model)
     refuse_repeated(path, [model.name for model in models])
-    titles = {name: str(facts["title"]) for name, facts in table["families"].items()}
-    return Registry(models, titles, dict(table.get("languages", {})))
+    return Registry(models, titles, languages)
 
 
 def make_model(entry: dict[str, Any], table: dict[str, Any]) -> PublishedModel:
@@ -208,9 +225,31 @@ def make_model(entry: dict[str, Any], table: dict[str, Any]) -> PublishedModel:
 
 def make_file(entry: dict[str, Any]) -> PublishedFile:
     urls = tuple(entry["urls"])
-    name = entry.get("name") or PurePosixPath(urlsplit(urls[0]).path).name
+    name = entry.get("name") or (PurePosixPath(urlsplit(urls[0]).path).name if urls else "")
     hashes = tuple((kind, entry[kind].lower()) for kind in HASHES if kind in entry)
     return PublishedFile(entry["role"], name, urls, entry.get("size"), hashes)
+
+
+def check_types(model: PublishedModel) -> None:
+    """Texts must be texts, and sizes numbers."""
+    where = f"The table of models is wrong about {model.name!r}"
+    texts = {field: getattr(model, field) for field in ("name", "title", "about", *OF_FAMILY)}
+    texts |= {f"languages[{number}]": code for number, code in enumerate(model.languages)}
+    sizes = {field: getattr(model, field) for field in ("cell_size", "projection_size")}
+    for file in files_of(model):
+        texts |= {f"name of {file.name!r}": file.name, f"role of {file.name!r}": file.role}
+        texts |= {f"urls of {file.name!r}, {n}": url for n, url in enumerate(file.urls)}
+        sizes[f"size of {file.name!r}"] = file.size
+    for field, text in texts.items():
+        if not isinstance(text, str):
+            raise ValueError(f"{where}: `{field}` must be text, not {text!r:.80}.")
+    for field, size in sizes.items():
+        if size is not None and (type(size) is not int or size < 0):
+            raise ValueError(f"{where}: `{field}` must be a whole number, not {size!r:.80}.")
+
+
+def files_of(model: PublishedModel) -> tuple[PublishedFile, ...]:
+    return model.files if model.joined is None else (*model.files, model.joined)
 
 
 def check_model(model: PublishedModel) -> None:
@@ -218,8 +257,9 @@ def check_model(model: PublishedModel) -> None:
     where = f"The table of models is wrong about {model.name!r}"
     if model.format not in FORMATS:
         raise ValueError(f"{where}: `format` must be one of {', '.join(FORMATS)}.")
-    refuse_repeated(where, [file.name for file in model.files])
-    for name in (model.name, *(file.name for file in model.files)):
+    names = [file.name for file in files_of(model)]
+    refuse_repeated(where, names)
+    for name in (model.name, *names):
         if not name or name != PurePosixPath(name).name or name.startswith(".") or "\\" in name:
             raise ValueError(f"{where}: {name!r} is not the name of a file.")
     for file in model.files:

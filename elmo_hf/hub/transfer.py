@@ -29,9 +29,13 @@ MOST_REDIRECTS = 10
 # tries in a row that bring nothing, and the seconds before the second of them, doubled each time
 MOST_TRIES = 4
 PAUSE = 0.5
+# tries that each bring a little more
+MOST_IN_ALL = 1000
 # how the answer of a place begins if it is not a file
 HEAD = 512
 PAGES = (b"<!doctype html", b"<html", b"<?xml version", b"<head")
+# numbers that int() takes
+PART = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)")
 PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -97,16 +101,18 @@ def make_client(transport: httpx.BaseTransport | None = None) -> httpx.Client:
 def fetch(client: httpx.Client, url: str, partial: Partial, wanted: Wanted) -> None:
     """Completes a partial file from one place, or raises a PlaceError."""
     refuse_plain_http(url, wanted)
-    tries = 0
+    tries = in_all = 0
+    reached = partial.length()
     # also a file that a killed run had completed
     while not partial.is_whole(url):
-        before = partial.length()
         try:
             fetch_more(client, url, partial, wanted)
             return
         except (TryAgain, httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
-            tries = 0 if partial.length() > before else tries + 1
-            if tries >= MOST_TRIES:
+            # a place that cannot resume starts anew, so it must get further than ever before
+            tries = 0 if partial.length() > reached else tries + 1
+            reached, in_all = max(reached, partial.length()), in_all + 1
+            if tries >= MOST_TRIES or in_all >= MOST_IN_ALL:
                 raise PlaceError(explain(error)) from error
             time.sleep(PAUSE * 2**tries)
 
@@ -167,7 +173,7 @@ def follow(
 
 def continues(answer: httpx.Response, start: int, facts: dict[str, Any]) -> bool:
     """Whether a part begins where ours ends, and is of the same file."""
-    found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range", ""))
+    found = PART.fullmatch(answer.headers.get("Content-Range", ""))
     if not found or int(found[1]) != start:
         return False
     same = found[2] == "*" or facts.get("total") in (None, int(found[2]))
@@ -177,7 +183,7 @@ def continues(answer: httpx.Response, start: int, facts: dict[str, Any]) -> bool
 def begin(answer: httpx.Response, url: str, partial: Partial, wanted: Wanted) -> None:
     """Starts a partial file anew, unless the place announces a wrong length."""
     length = answer.headers.get("Content-Length", "")
-    total = int(length) if length.isdigit() else wanted.size
+    total = int(length) if re.fullmatch(r"[0-9]{1,18}", length) else wanted.size
     if wanted.size is not None and total != wanted.size:
         raise PlaceError(f"its file has {total:,} bytes instead of {wanted.size:,}")
     if total is not None and total > wanted.largest:

@@ -17,7 +17,7 @@ AllowHttp = Annotated[
     bool,
     typer.Option(
         "--allow-http",
-        help="Also download from places without https:// what has no known hash.",
+        help="Also use http:// addresses for files whose hash is not known.",
     ),
 ]
 Offline = Annotated[

@@ -14,6 +14,7 @@ import io
 import json
 import math
 import os
+import re
 import stat
 import struct
 import tarfile
@@ -40,6 +41,9 @@ LARGEST_DIRECTORY = 1 << 22
 # bytes of all headers of a tar; an AllenNLP archive has some tens of members
 LARGEST_HEADERS = 1 << 18
 LONGEST_NAME = 255
+# a name that a folder keeps when it is unpacked (those of files have a point), and how deep it is
+PLAIN_FOLDER = re.compile(r"[\w-]{1,60}")
+DEEPEST = 8
 BLOCK = 1 << 20
 # how a file begins that git has not fetched yet
 POINTER = b"version https://git-lfs.github.com/spec/"
@@ -161,8 +165,8 @@ def is_archive(path: Path) -> bool:
 
 def unpack(archive: Path, folder: Path, is_wanted: Callable[[str], bool]) -> list[str]:
     """
-    Unpacks those members of a zip or a tar whose file name is wanted, each into a folder of its
-    own; returns the file names of all members.
+    Unpacks those members of a zip or a tar whose file name is wanted, those of one folder into one
+    folder; returns the file names of all members.
     """
     refuse_pointer(archive)
     size = archive.stat().st_size
@@ -176,15 +180,14 @@ def unpack(archive: Path, folder: Path, is_wanted: Callable[[str], bool]) -> lis
 def unpack_zip(
     archive: Path, folder: Path, is_wanted: Callable[[str], bool], allowed: int
 ) -> list[str]:
-    names = []
+    names, places = [], Places(archive, folder)
     with BoundedFile(archive) as file, zipfile.ZipFile(file) as zipped:
-        for number, member in enumerate(zipped.infolist()):
+        for member in zipped.infolist():
             names.append(safe_name(archive, member.filename))
             if member.is_dir() or not is_wanted(names[-1]):
                 continue
             refuse_odd_member(archive, member, names[-1])
-            (folder / str(number)).mkdir()
-            target = folder / str(number) / names[-1]
+            target = places.make(member.filename, names[-1])
             with zipped.open(member) as source, target.open("xb") as to:
                 while block := source.read(BLOCK):
                     # the sizes that the archive declares are only claims
@@ -201,6 +204,29 @@ def safe_name(archive: Path, name: str) -> str:
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(f"{called(archive)} points outside its folder with {name!r}.")
     return path.name
+
+
+class Places:
+    """
+    Where members are unpacked to. Files that are beside each other stay so, and a folder keeps its
+    depth and its last name (which may be an epoch), but neither can lead outside, be too long or
+    look like a file of a model.
+    """
+
+    def __init__(self, archive: Path, folder: Path):
+        self.archive, self.folder = archive, folder
+        self.numbers: dict[PurePosixPath, int] = {}
+
+    def make(self, member: str, name: str) -> Path:
+        parent = PurePosixPath(member.replace("\\", "/")).parent
+        number = self.numbers.setdefault(parent, len(self.numbers))
+        last = parent.name if PLAIN_FOLDER.fullmatch(parent.name) else "_"
+        inner = ["_"] * min(len(parent.parts), DEEPEST)
+        place = self.folder.joinpath(f"{number:05}", *inner[:-1], *([last] if inner else []))
+        place.mkdir(parents=True, exist_ok=True)
+        if (place / name).exists():
+            refuse_member(self.archive, member, "occurs twice; unpack it and name the folder")
+        return place / name
 
 
 def refuse_bomb(archive: Path) -> None:
@@ -303,11 +329,11 @@ def open_tar(archive: Path) -> BinaryIO:
 def unpack_tar(
     archive: Path, folder: Path, is_wanted: Callable[[str], bool], allowed: int
 ) -> list[str]:
-    names = []
+    names, places = [], Places(archive, folder)
     with open_tar(archive) as stream:
         headers = TarHeaders(archive, stream, allowed)
         tar = tarfile.TarFile(fileobj=cast(BinaryIO, headers))
-        for number, member in enumerate(tar):
+        for member in tar:
             names.append(safe_name(archive, member.name))
             if member.isdir() or not is_wanted(names[-1]):
                 continue
@@ -320,9 +346,9 @@ def unpack_tar(
             refuse_member(archive, member.name, problem)
             if member.offset_data + member.size > allowed:
                 refuse_bomb(archive)
-            (folder / str(number)).mkdir()
+            target = places.make(member.name, names[-1])
             stream.seek(member.offset_data)
-            with (folder / str(number) / names[-1]).open("xb") as to:
+            with target.open("xb") as to:
                 copy_exactly(stream, member.size, to)
         # tarfile takes a damaged header for the end
         if headers.last != bytes(tarfile.BLOCKSIZE):

@@ -269,13 +269,24 @@ def test_a_softmax_that_does_not_fit_is_refused(tmp_path, arrays, words, message
 def test_hub_repository_is_downloaded_and_converted(tmp_path, monkeypatch):
     write_model(tmp_path / "snapshot", tiny_config())
 
-    def download(repository, allow_patterns):
-        assert repository == "someone/elmo" and "*.hdf5" in allow_patterns
+    def download(repository, allow_patterns, local_files_only):
+        assert repository == "someone/elmo" and "*.hdf5" in allow_patterns and not local_files_only
         return str(tmp_path / "snapshot")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     convert("someone/elmo", output_dir=tmp_path / "out")
     assert (tmp_path / "out" / "config.json").exists()
+
+
+def test_offline_the_hub_is_not_asked(tmp_path, monkeypatch):
+    """Only what is in its cache is used."""
+    asked = []
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("socket.socket.connect", lambda *address: asked.append(address))
+    monkeypatch.setattr("socket.getaddrinfo", lambda *address, **more: asked.append(address))
+    with pytest.raises(FileNotFoundError, match="There is no local file 'some/elmo'"):
+        convert("some/elmo", output_dir=tmp_path / "out", offline=True)
+    assert not asked
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,7 @@ def break_file(folder: Path, what: str) -> None:
         ("a huge number", "line 1"),
         ("no UTF-8", "not UTF-8"),
         ("a truncated pickle", "is damaged"),
-        ("a pickle of code", "is damaged or not a file of torch"),
+        ("a pickle of code", "holds more than numbers"),
         ("another object", "does not hold the tensors of a model"),
         ("a tensor of nothing", "more numbers than it has bytes"),
         ("an unknown tensor", "'surprise'"),

@@ -73,9 +73,9 @@ def head(**changes):
 
 
 LIES = [
-    (entry(shape=(3, 5)), "'lm/char_embed' has a shape of other than its 48 bytes"),
-    (entry(shape=(1 << 40, 1 << 40)), "a shape of other"),
-    (entry(shape=(-1, 4)), "a shape of other"),
+    (entry(shape=(3, 5)), "'lm/char_embed' takes 48 bytes, which does not fit its shape"),
+    (entry(shape=(1 << 40, 1 << 40)), "which does not fit its shape"),
+    (entry(shape=(-1, 4)), "which does not fit its shape"),
     (entry(shape=(1,) * 20), "no usable shape"),
     (entry(more=message(2, number(3, 1))), "no usable shape"),
     (entry(offset=1 << 20), "'lm/char_embed' lies beyond the end of its file"),
@@ -170,7 +170,7 @@ def test_shards_are_beside_the_index_or_unique(tmp_path):
     with pytest.raises(ValueError, match="several files 'm.data-00000-of-00001'"):
         open_bundle(moved, files)
     assert open_bundle(moved, files[:1]).keys() == ARRAYS.keys()
-    with pytest.raises(FileNotFoundError, match="lacks its numbers in 'm.data-00000-of-00001'"):
+    with pytest.raises(FileNotFoundError, match="needs the file 'm.data-00000-of-00001' beside it"):
         open_bundle(moved, [])
 
 

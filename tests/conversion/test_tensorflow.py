@@ -122,6 +122,27 @@ def zip_of(folder, archive):
     return archive
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_last_epoch_is_taken_of_a_folder_and_of_its_tar(tmp_path, packed):
+    """DeepPavlov's layout: checkpoints of the same name in folders of epochs."""
+    source = tmp_path / "model"
+    for epoch in (9, 10):
+        place = source / "saves" / "epochs" / str(epoch)
+        place.mkdir(parents=True)
+        write_checkpoint(place, arrays=random_arrays(tiny_config(), seed=epoch))
+        for name in ("options.json", "vocab.txt"):
+            (place / name).replace(source / name)
+    if packed:
+        with tarfile.open(tmp_path / "model.tar.gz", "w:gz") as tar:
+            tar.add(source, "model")
+        source = tmp_path / "model.tar.gz"
+    convert(str(source), output_dir=tmp_path / "elmo")
+    options, weights = write_model(tmp_path / "hdf5", tiny_config())
+    write_weights(weights, random_arrays(tiny_config(), seed=10).items())
+    convert(options_file=options, weight_file=weights, output_dir=tmp_path / "other")
+    assert same_tensors(tmp_path / "elmo", tmp_path / "other")
+
+
 @pytest.mark.parametrize("form", ["folder", "zip"])
 def test_beside_its_hdf5_file_a_checkpoint_gives_the_softmax(tmp_path, form):
     arrays = write_checkpoint(tmp_path / "in")
@@ -200,7 +221,7 @@ def test_parts_that_are_missing_are_named(tmp_path):
     write_checkpoint(tmp_path)
     data = tmp_path / "model.ckpt-7.data-00000-of-00001"
     data.rename(tmp_path / "elsewhere")
-    with pytest.raises(FileNotFoundError, match="lacks its numbers in 'model.ckpt-7.data"):
+    with pytest.raises(FileNotFoundError, match="needs the file 'model.ckpt-7.data"):
         convert(str(tmp_path), output_dir=tmp_path / "out")
     (tmp_path / "options.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"no options.json beside .*ckpt-7.index'"):

@@ -3,6 +3,7 @@
 import gzip
 import io
 import tarfile
+import zipfile
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -109,12 +110,37 @@ def pickled(name: str) -> Any:
     return craft
 
 
+def bomb(name: str) -> Any:
+    """Replaces a file of torch.save by a small one that would become huge, or never end."""
+
+    def craft(files: Files, draw: Random) -> Damage:
+        times = draw.randrange(22, 60)
+        doubled = b"c_codecs\nencode\n" * times + b"X\x01\0\0\0a"
+        choices = {
+            "encoding": doubled + b"X\x09\0\0\0hex_codec\x86R" * times,
+            "tuples": b"}K\x01q\0" + b"h\0\x86q\0" * times + b"K\x01s",
+            "bytes": b"cbuiltins\nbytearray\n\x8a\x05\0\0\0\0\x40\x85R",
+        }
+        kind = draw.choice(sorted(choices))
+        store = io.BytesIO()
+        with zipfile.ZipFile(store, "w") as archive:
+            archive.writestr("a/data.pkl", b"\x80\x02" + choices[kind] + b".")
+            archive.writestr("a/version", "3\n")
+        return Damage(files | {name: store.getvalue()}, f"a bomb of {kind} in {name}", True)
+
+    return craft
+
+
 class AllennlpArchive(Weights):
     """The folder of a tagger: configuration, weights, labels and options."""
 
     name = "allennlp archive"
     targets = ("model/config.json", "model/weights.th", "model/vocabulary/labels.txt")
-    crafts = (pickled("model/weights.th"), crafted.lines("model/vocabulary/labels.txt"))
+    crafts = (
+        pickled("model/weights.th"),
+        bomb("model/weights.th"),
+        crafted.lines("model/vocabulary/labels.txt"),
+    )
 
     def make(self, variant: int) -> None:
         config = tiny_config()
@@ -152,7 +178,7 @@ class Alignment(Weights):
 
     name = "alignment"
     targets = (MATRIX,)
-    crafts = (pickled(MATRIX),)
+    crafts = (pickled(MATRIX), bomb(MATRIX))
 
     def make(self, variant: int) -> None:
         super().make(variant)

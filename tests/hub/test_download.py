@@ -242,7 +242,7 @@ def test_a_copy_by_hand_is_used_if_it_is_the_right_one(tmp_path):
     with pytest.raises(ValueError, match="is not the published file: it is a web page"):
         get(tmp_path, nowhere)
     (tmp_path / "weights.hdf5").write_bytes(CONTENT[::-1])
-    with pytest.raises(ValueError, match="is not the published file: its file has the sha256"):
+    with pytest.raises(ValueError, match="is not the published file: its sha256 is"):
         get(tmp_path, nowhere)
     (tmp_path / "weights.hdf5").write_bytes(CONTENT)
     one = get(tmp_path, nowhere, offline=True)
@@ -281,6 +281,52 @@ def test_parts_are_joined(server, tmp_path):
     model = PublishedModel(**{**vars(base), "files": parts, "joined": joined})
     origin = download_model(model, tmp_path, allow_http=True)
     assert origin.source == tmp_path / "a" and (tmp_path / "a").read_bytes() == CONTENT
+
+
+def test_parts_that_make_another_file_can_be_got_again(server, tmp_path):
+    server.files |= {"a.part-0": CONTENT[:1000], "a.part-1": CONTENT[1001:]}
+    parts = tuple(
+        PublishedFile("part", name, (f"{server.url}/{name}",)) for name in ("a.part-0", "a.part-1")
+    )
+    joined = PublishedFile("archive", "a", (), None, (("md5", hashlib.md5(CONTENT).hexdigest()),))
+    base = model_at("https://x/a")
+    model = PublishedModel(**{**vars(base), "files": parts, "joined": joined})
+    for _ in range(2):
+        with pytest.raises(ValueError, match="do not make the published file: its md5 is") as error:
+            download_model(model, tmp_path, allow_http=True)
+        assert left(tmp_path) == {"a.part-0", "a.part-1"}
+    # as the message says
+    for name in ("a.part-0", "a.part-1"):
+        assert repr(str(tmp_path / name)) in str(error.value)
+        (tmp_path / name).unlink()
+    server.files["a.part-1"] = CONTENT[1000:]
+    assert download_model(model, tmp_path, allow_http=True).source.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("lengths", [(1000, 600), range(600, 10_000)])
+def test_a_place_that_gets_no_further_is_given_up(lengths, server, tmp_path, monkeypatch):
+    """Without an ETag every try starts anew, and its length goes up and down, or up slowly."""
+    monkeypatch.setattr(transfer, "PAUSE", 0)
+    monkeypatch.setattr(transfer, "MOST_IN_ALL", 50)
+
+    def drop(handler):
+        count = lengths[len(server.requests) % len(lengths)]
+        handler.answer(200, CONTENT[:count], None, len(CONTENT))
+
+    server.faults["weights.hdf5"] = drop
+    with pytest.raises(OSError, match="the connection fails"):
+        get(tmp_path, f"{server.url}/weights.hdf5")
+    assert len(server.requests) <= 50
+
+
+def test_numbers_of_thousands_of_digits_are_no_numbers(tmp_path):
+    huge = "1" * 5000
+    part = httpx.Response(206, headers={"Content-Range": f"bytes {huge}-2/3"})
+    assert not transfer.continues(part, 0, {})
+    partial = transfer.Partial(tmp_path / "a", tmp_path / "facts")
+    whole = httpx.Response(200, headers={"Content-Length": huge})
+    transfer.begin(whole, "https://x/a", partial, transfer.Wanted("a", None, 9, False))
+    assert partial.read_facts("https://x/a")["total"] is None
 
 
 @pytest.fixture

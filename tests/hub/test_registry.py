@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import random
 import re
 import runpy
 import sys
@@ -11,9 +12,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from elmo_hf.cli import main
+from elmo_hf.cli.models import models
+from elmo_hf.conversion.convert_allennlp_to_hf import convert
 from elmo_hf.conversion.formats import FORMATS as CONVERTED
+from elmo_hf.hub import published_model
 from elmo_hf.hub.registry import (
     FORMATS,
+    OTHER_FORMATS,
     OWN_TABLE,
     ROLES,
     TABLE,
@@ -33,8 +38,25 @@ def registry():
 
 
 def test_formats_are_those_of_the_converter():
-    # an alignment belongs to a bilm hdf5 file
-    assert set(FORMATS) == {known.name for known in CONVERTED} | {"alignment"}
+    assert set(FORMATS) == {known.name for known in CONVERTED} | set(OTHER_FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("multilingual-other-layers", "matrices for models; get them with `elmo-hf download`"),
+        ("multilingual-unsupervised", "name the file of one with --alignment"),
+        ("allennlp-transformer-elmo", "it is a transformer, which is not made of LSTMs"),
+    ],
+)
+@pytest.mark.parametrize("program", [convert, published_model])
+def test_what_cannot_be_converted_is_not_downloaded(name, message, program, tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMO_HF_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    # a download, even one that is switched off, would be another error
+    with pytest.raises(ValueError, match=message):
+        program(name, offline=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_table_is_complete(registry):
@@ -81,6 +103,8 @@ def test_models_are_found_by_name_language_and_family(registry, tmp_path, monkey
     assert {model.name for model in registry.select("fi")} == {"many-langs-fi", "embeddia-fi"}
     assert registry.select("Finnish") == registry.select("fi")
     assert len(registry.select("zh", "many-langs")) == 2
+    spoken = {code for model in registry.select("Norwegian") for code in model.languages}
+    assert spoken >= {"no", "nb", "nn"} and registry.select("Chinese") == registry.select("zh")
     with pytest.raises(ValueError, match="did you mean original or"):
         registry.find("orignal")
     with pytest.raises(ValueError, match="many-langs-fi or embeddia-fi"):
@@ -123,6 +147,14 @@ def test_the_list_is_a_table_or_json(registry, monkeypatch, capsys):
         ('family = "unknown"', "is not a table of models"),
         ("files = [{role = 'weights', urls = ['ftp://a/b']}]", "begin with https://"),
         ("files = [{role = 'weights', urls = ['https://a/..']}]", "is not the name of a file"),
+        ("files = [{role = 'weights', urls = []}]", "'' is not the name of a file"),
+        ("files = [{role = 'weights', urls = [1]}]", "is not a table of models"),
+        ("files = [{role = 'weights', name = 'a', urls = [1]}]", "must be text, not 1"),
+        ("files = [{role = 'weights', urls = ['https://a/b'], size = 'x'}]", "a whole number"),
+        ("joined = '../x'", "'../x' is not the name of a file"),
+        ("title = 3", "`title` must be text, not 3"),
+        ("languages = [1]", "must be text, not 1"),
+        ("x = 1\n[families.g]\n", "is not a table of models: KeyError..title"),
         ("= =", "is not a table of models"),
     ],
 )
@@ -136,6 +168,58 @@ def test_a_wrong_table_of_ones_own_is_refused(wrong, message, tmp_path, monkeypa
     monkeypatch.setenv(OWN_TABLE, str(table))
     with pytest.raises(ValueError, match=message):
         read_registry()
+
+
+WHOLE = """[languages]
+fi = "Finnish"
+[families.f]
+title = "F"
+format = "bilm hdf5"
+splitter = "moses"
+licence = ""
+[[models]]
+name = "tiny"
+family = "f"
+title = "T"
+languages = ["fi"]
+cell_size = 4
+joined = "whole.tgz"
+joined_md5 = "00"
+[[models.files]]
+role = "part"
+size = 12
+md5 = "00"
+urls = ["https://example.org/a.part"]
+"""
+
+
+def test_a_damaged_table_is_one_sentence(tmp_path, monkeypatch, capsys):
+    """Also what is read of it in the list of models."""
+    draw, refused = random.Random(0), 0
+    values = ["3", "-1", "[]", "[1]", "'../x'", "''", "{}", "true", "nan", "1979-01-01", "'a'"]
+    for number in range(400):
+        lines = WHOLE.splitlines()
+        at = draw.randrange(len(lines))
+        change = draw.choice(["value", "gone", "byte"])
+        if change == "value":
+            lines[at] = f"{lines[at].partition('=')[0]}= {draw.choice(values)}"
+        elif change == "gone":
+            del lines[at]
+        content = bytearray("\n".join(lines).encode())
+        if change == "byte":
+            content[draw.randrange(len(content))] = draw.randrange(256)
+        table = tmp_path / f"{number}.toml"
+        table.write_bytes(content)
+        monkeypatch.setenv(OWN_TABLE, str(table))
+        try:
+            read_registry()
+        except ValueError as error:
+            refused += 1
+            assert "\n" not in str(error) and len(str(error)) < 500
+            continue
+        models()
+        models(as_json=True)
+    assert 100 < refused < 350
 
 
 def test_a_model_is_plain_data(registry):

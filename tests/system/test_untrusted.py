@@ -298,6 +298,35 @@ def test_what_follows_a_tar_is_part_of_a_bomb(tmp_path, monkeypatch):
         unpack(tmp_path / "a.tar", tmp_path / "to", is_json)
 
 
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_folders_keep_their_last_name_and_their_depth(tmp_path, kind):
+    names = ["a/b/9/a.json", "a/b/9/b.json", "c/b/9/a.json", "top.json", "a/a.json"]
+    names += ["x.json/a.json", "d/" * 300 + "10/a.json", "ü/é/a.json", "y" * 300 + "/a.json"]
+    make = {"zip": make_zip, "tar": make_tar}[kind]
+    make(tmp_path / "a", **{name: name.encode() for name in names})
+    (tmp_path / "to").mkdir()
+    unpack(tmp_path / "a", tmp_path / "to", is_json)
+    files = [path for path in (tmp_path / "to").rglob("*.json") if path.is_file()]
+    assert len(files) == len(names) and not [p for p in tmp_path.rglob("*.json") if p.is_dir()]
+    found = {path.read_text(): path.relative_to(tmp_path / "to") for path in files}
+    assert found["a/b/9/a.json"].parent == found["a/b/9/b.json"].parent
+    assert found["a/b/9/a.json"].parent != found["c/b/9/a.json"].parent
+    last = [found[name].parent.name for name in names]
+    assert last == ["9", "9", "9", "00002", "a", "_", "10", "é", "_"]
+    depths = [len(found[name].parts) for name in names]
+    assert depths == [5, 5, 5, 2, 3, 3, 10, 4, 3]
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_member_that_occurs_twice_is_refused(tmp_path, kind):
+    make = {"zip": make_zip, "tar": make_tar}[kind]
+    make(tmp_path / "a", **{"b/a.json": b"{}", "./b/a.json": b"[]"})
+    (tmp_path / "to").mkdir()
+    with pytest.raises(ValueError, match="'./b/a.json' occurs twice; unpack it and name"):
+        unpack(tmp_path / "a", tmp_path / "to", is_json)
+
+
 def odd_tar(path, kind: str) -> None:
     """A tar with one odd member, or an odd end."""
     member = tarfile.TarInfo("a.json")
