@@ -105,9 +105,10 @@ def follow_pickles(path: Path, allowed: set[str]) -> None:
 
 def refuse_odd_zip(path: Path) -> None:
     """torch stores tensors in a zip as they are, and each at a place of its own."""
-    if not zipfile.is_zipfile(path):
-        return
     try:
+        # which itself fails if a damaged end claims several disks
+        if not zipfile.is_zipfile(path):
+            return
         with BoundedFile(path) as bounded, zipfile.ZipFile(bounded) as archive:
             members, start = archive.infolist(), archive.start_dir
         same = start == directory_start(path)

@@ -160,7 +160,9 @@ def is_tensor(entry: Any) -> bool:
 
 def is_archive(path: Path) -> bool:
     """Whether a file looks like an archive that `unpack` opens."""
-    return zipfile.is_zipfile(path) or is_tar(path)
+    # a zip whose damaged end claims several disks
+    with damage_is_an_error(path):
+        return zipfile.is_zipfile(path) or is_tar(path)
 
 
 def unpack(archive: Path, folder: Path, is_wanted: Callable[[str], bool]) -> list[str]:

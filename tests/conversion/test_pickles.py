@@ -137,6 +137,14 @@ def test_a_second_directory_that_only_torch_would_read_is_refused(tmp_path):
         read_state_dict(path)
 
 
+def test_a_zip_on_several_disks_is_one_sentence(tmp_path):
+    path = tmp_path / "a.th"
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, 0, 2)
+    path.write_bytes(b"PK\3\4" + locator + struct.pack("<4s4H2LH", b"PK\5\6", *[0] * 7))
+    with pytest.raises(ValueError, match="is damaged .*multiple disks.*; get it again"):
+        read_state_dict(path)
+
+
 def test_a_zip_of_many_members_is_read(tmp_path):
     """One with so many that its end is of the larger kind."""
     with zipfile.ZipFile(tmp_path / "a.th", "w") as archive:

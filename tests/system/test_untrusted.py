@@ -400,3 +400,11 @@ def test_text_for_a_terminal():
     assert printable("plain Straße 日本\n\tnext") == "plain Straße 日本\n\tnext"
     assert printable("\x1b[31mred\r\x07\x9b") == r"\x1b[31mred\r\x07\x9b"
     assert printable("\u202eevil\ud800") == r"\u202eevil\ud800"
+
+
+def test_a_zip_on_several_disks_is_one_sentence(tmp_path):
+    path = tmp_path / "a.zip"
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, 0, 2)
+    path.write_bytes(locator + struct.pack("<4s4H2LH", b"PK\5\6", *[0] * 7))
+    with pytest.raises(ValueError, match="a.zip.* is damaged .*multiple disks"):
+        untrusted.is_archive(path)
