@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.module is None and not os.path.exists(program[0]):
         parser.error(f"there is no program {program[0]!r}")
     sys.argv = program
-    if chosen.module is None:
+    if chosen.module is None and not sys.flags.safe_path:
         # as if Python had been called with the script itself
         sys.path[0] = os.path.dirname(os.path.abspath(program[0]))
     install(chosen.state, chosen.weights, chosen.version)

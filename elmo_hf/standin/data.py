@@ -3,8 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -13,8 +12,7 @@ from elmo_hf.standin.settings import is_version_2
 from elmo_hf.standin.vocabulary import Vocabulary
 
 
-@dataclass(repr=False)
-class Token:
+class Token(NamedTuple):
     """A word and what a tokenizer may say of it."""
 
     text: str | None = None
@@ -29,7 +27,8 @@ class Token:
     def __str__(self) -> str:
         return str(self.text)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class TextField:

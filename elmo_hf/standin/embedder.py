@@ -64,7 +64,8 @@ class ElmoEmbedder:
 
     def embed_batch(self, batch: list[list[str]]) -> list[np.ndarray]:
         """The layers of each sentence."""
-        if batch == [[]]:
+        # a sentence may be an array, which compares word by word
+        if len(batch) == 1 and not len(batch[0]):
             return [empty_embedding()]
         embeddings, mask = self.batch_to_embeddings(batch)
         arrays = embeddings.detach().cpu().numpy()

@@ -112,9 +112,15 @@ def install(
     sys.meta_path.append(StandInFinder())
     for root in ROOTS:
         replace_folder(root)
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    paths = search_path()
     if STARTUP not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [STARTUP, *paths]))
+        os.environ["PYTHONPATH"] = os.pathsep.join([STARTUP, *paths])
+
+
+def search_path() -> list[str]:
+    """The entries of PYTHONPATH; an empty one is the current folder."""
+    given = os.environ.get("PYTHONPATH")
+    return given.split(os.pathsep) if given else []
 
 
 def replace_folder(root: str) -> None:
@@ -145,7 +151,7 @@ def uninstall() -> None:
     for name in [name for name, each in sys.modules.items() if isinstance(each, StandInModule)]:
         del sys.modules[name]
     clear_settings()
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    paths = search_path()
     if STARTUP in paths:
         paths.remove(STARTUP)
         if paths:

@@ -127,15 +127,23 @@ class Vocabulary:
         vocabulary = cls(non_padded_namespaces=read_lines(folder / NAMESPACE_FILE))
         for path in sorted(folder.glob("*.txt")):
             if path.name != NAMESPACE_FILE:
-                vocabulary.add_tokens_to_namespace(read_lines(path), path.stem)
+                vocabulary._number_by_line(path.stem, read_lines(path))
         return vocabulary
+
+    def _number_by_line(self, namespace: str, tokens: Sequence[str]) -> None:
+        """The lines of a file are in the order of the rows of somebody's embeddings."""
+        words = [self._padding_token, *tokens] if self.is_padded(namespace) else tokens
+        self._token_to_index[namespace] = {word: number for number, word in enumerate(words)}
+        self._index_to_token[namespace] = dict(enumerate(words))
 
 
 def write_lines(path: Path, words: Iterable[str]) -> None:
     # a line is a word, so a line end inside one has another name
-    path.write_text("".join(word.replace("\n", "@@NEWLINE@@") + "\n" for word in words), "utf-8")
+    text = "".join(word.replace("\n", "@@NEWLINE@@") + "\n" for word in words)
+    path.write_text(text, "utf-8", newline="")
 
 
 def read_lines(path: Path) -> list[str]:
-    text = path.read_text("utf-8")
-    return [word.replace("@@NEWLINE@@", "\n") for word in text.split("\n") if word]
+    # an empty line in the middle is a word as well, and only this end of lines counts
+    lines = path.read_bytes().decode("utf-8").split("\n")
+    return [word.replace("@@NEWLINE@@", "\n") for word in lines[: -1 if not lines[-1] else None]]

@@ -89,6 +89,27 @@ def test_a_vocabulary_counts_cuts_and_is_saved(tmp_path):
     assert Vocabulary.from_instances(instances, max_vocab_size=1).get_vocab_size("labels") == 1
 
 
+def test_words_keep_the_numbers_of_their_lines(tmp_path):
+    known = Vocabulary(tokens_to_add={"tokens": ["a", "", "b", "c\r", "d"]})
+    known.save_to_files(tmp_path / "saved")
+    assert Vocabulary.from_files(tmp_path / "saved") == known
+    (tmp_path / "saved" / "tokens.txt").write_text("b\n@@UNKNOWN@@\nb\na\n")
+    again = Vocabulary.from_files(tmp_path / "saved")
+    assert again.get_token_index("a") == 4 and again.get_token_index("b") == 3
+    assert again.get_token_index("unknown") == 2
+
+
+def test_tokens_are_tuples():
+    assert len({Token("a"), Token("a"), Token("b")}) == 2
+    assert Token("a")._replace(idx=1) == Token("a", 1) and str(Token("a")) == "a"
+
+
+def test_a_sentence_may_be_an_array(fixture_files):
+    embedder = ElmoEmbedder(*fixture_files)
+    [array] = embedder.embed_batch([np.array(["a", "b"])])
+    assert array.shape[1] == 2 and embedder.embed_sentence(np.array(["a"])).shape[1] == 1
+
+
 def test_groups_and_progress():
     assert list(lazy_groups_of(range(5), 2)) == [[0, 1], [2, 3], [4]]
     assert list(Tqdm.tqdm([1, 2], disable=True)) == [1, 2]

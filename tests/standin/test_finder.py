@@ -205,3 +205,21 @@ def test_a_started_process_waits_until_it_is_needed(monkeypatch):
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
     standin.uninstall()
     assert sys.meta_path == before
+
+
+def test_empty_entries_of_the_search_path_stay(monkeypatch):
+    """An empty one is the current folder."""
+    for given in (":/x", "/x:", "/x"):
+        monkeypatch.setenv("PYTHONPATH", given)
+        standin.install()
+        assert os.environ["PYTHONPATH"].endswith(f":{given}")
+        standin.uninstall()
+        assert os.environ["PYTHONPATH"] == given
+
+
+def test_modules_have_what_they_import(installed):
+    from allennlp.commands.elmo import ConfigurationError, _ElmoBiLm, lazy_groups_of
+    from allennlp.modules import elmo
+
+    assert elmo._ElmoBiLm is _ElmoBiLm and elmo.ConfigurationError is ConfigurationError
+    assert elmo.lazy_groups_of is lazy_groups_of and elmo.Batch([]) is not None
