@@ -65,6 +65,9 @@ def local_copy(url: str, cache_dir: str | None) -> Path:
 def addresses(url: str) -> list[str]:
     """An address, and others by which Amazon's storage knows the same file."""
     parts = urlsplit(url)
+    if parts.query:
+        # it may ask for a version
+        return [url]
     plain = f"{parts.netloc}{parts.path}"
     for pattern in BUCKETS:
         scheme, _, form = pattern.partition("://")

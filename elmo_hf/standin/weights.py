@@ -35,7 +35,12 @@ def fill(module: nn.Module, pairs: list[Pair], options_file: Any, weight_file: A
             if wanted.intersection(rule_for_key(key).names)
         }
         tensors = to_theirs(pairs, read_parameters(BILM, arrays))
-    module.load_state_dict(tensors, strict=True, assign=True)
+    # made in inference mode, they could never get gradients
+    with torch.inference_mode(False):
+        own = {
+            name: part.clone() if part.is_inference() else part for name, part in tensors.items()
+        }
+        module.load_state_dict(own, strict=True, assign=True)
 
 
 def named(options_file: Any, weight_file: Any) -> dict[str, Path]:

@@ -121,3 +121,8 @@ def test_the_defaults_of_allennlp_are_known_and_errors_say_where_to_put_them(
     for url in (DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE):
         with pytest.raises(FileNotFoundError, match="of the published model 'original' is not in"):
             cached_path(url)
+
+
+def test_a_version_of_an_address_is_no_other_file():
+    url = "https://bucket.s3.amazonaws.com/a.hdf5"
+    assert len(addresses(url)) > 1 and addresses(f"{url}?versionId=1") == [f"{url}?versionId=1"]

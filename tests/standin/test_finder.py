@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -223,3 +224,19 @@ def test_modules_have_what_they_import(installed):
 
     assert elmo._ElmoBiLm is _ElmoBiLm and elmo.ConfigurationError is ConfigurationError
     assert elmo.lazy_groups_of is lazy_groups_of and elmo.Batch([]) is not None
+
+
+def test_two_copies_of_this_package_start_once(tmp_path):
+    """A program of one environment may start one of another, each with a stand-in."""
+    copy = shutil.copytree(STARTUP, tmp_path / "copy")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "sitecustomize.py").write_text("print('mine')")
+    places = [STARTUP, str(copy), str(tmp_path / "mine")]
+    count = "sum(hasattr(f, 'belongs_to_elmo_hf') for f in sys.meta_path)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; print({count})"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["mine", "1"] and not done.stderr

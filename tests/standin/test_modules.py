@@ -289,3 +289,11 @@ def test_words_and_letters_become_ids():
     ids = batch_to_ids([["a"], []])
     assert ids.dtype == torch.long and ids[0, 0, :4].tolist() == [259, 98, 260, 261]
     assert not ids[1].any()
+
+
+def test_a_model_that_was_made_in_inference_mode(fixture_files):
+    with torch.inference_mode():
+        bilm = _ElmoBiLm(*fixture_files, requires_grad=True)
+        assert bilm(batch_to_ids([["a", "b"]]))["activations"][0].shape == (1, 4, 32)
+    bilm(batch_to_ids([["a", "b"]]))["activations"][2].sum().backward()
+    assert all(part.grad is not None for part in bilm._elmo_lstm.parameters())

@@ -32,11 +32,14 @@ class Later:
 
 def run_the_other() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
-    places = [place for place in sys.path if os.path.abspath(place) != here]
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", places)
+    places = list(map(os.path.abspath, sys.path))
+    # none comes before; another copy of this package, behind it, does the same
+    after = places[places.index(here) + 1 :] if here in places else []
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", after)
     if spec is not None and spec.loader is not None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-sys.meta_path.append(Later())
+if not any(hasattr(finder, "belongs_to_elmo_hf") for finder in sys.meta_path):
+    sys.meta_path.append(Later())
 run_the_other()
