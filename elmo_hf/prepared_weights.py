@@ -32,7 +32,7 @@ class WeightCopy:
     def __init__(self, *weights: torch.Tensor):
         self.originals = []
         for weight in weights:
-            sample = weight.detach().view(-1)[:: max(1, weight.numel() // self.SAMPLES)]
+            sample = in_memory_order(weight.detach())[:: max(1, weight.numel() // self.SAMPLES)]
             version = weight_version(weight)
             self.originals.append((weight.data_ptr(), version, sample, sample.clone()))
 
@@ -50,6 +50,12 @@ class WeightCopy:
     def __reduce__(self):
         # a copied or unpickled model starts unprepared: packed memory cannot be copied
         return _nothing, ()
+
+
+def in_memory_order(weight: torch.Tensor) -> torch.Tensor:
+    """Its numbers in a row, which share its memory wherever they fill it without gaps."""
+    order = sorted(range(weight.dim()), key=weight.stride, reverse=True)
+    return weight.permute(order).flatten()
 
 
 def _nothing() -> None:

@@ -69,4 +69,4 @@ class _ElmoCharacterEncoder(nn.Module):
     def _embed_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """(words, characters) to (words, size); each distinct word is encoded once."""
         distinct, number = distinct_rows(rows.long())
-        return select_rows(self._network(dict(self.named_parameters()), distinct), number)
+        return select_rows(self._network(self, distinct), number)

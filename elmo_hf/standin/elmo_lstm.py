@@ -82,7 +82,7 @@ class ElmoLstm(nn.Module):
         if len(live):
             packing = pack_tokens(mask, live)
             rows, start = inputs.flatten(0, 1)[packing.cells], self._start(batch, live, inputs)
-            streams, state = self._network(dict(self.named_parameters()), rows, packing, start)
+            streams, state = self._network(self, rows, packing, start)
             self._remember(batch, live, state)
             read = torch.stack([packing.join(*pair) for pair in streams])
             layers = layers.to(read.dtype).index_copy(1, packing.cells, read)

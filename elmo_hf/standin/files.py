@@ -5,6 +5,7 @@ An address is looked for among the user's own copies, then in AllenNLP's own cac
 published models that this package can download. Never is another file given in its place.
 """
 
+import functools
 import hashlib
 import os
 from pathlib import Path
@@ -12,9 +13,9 @@ from urllib.parse import urlsplit
 
 from huggingface_hub import constants
 
-from elmo_hf.hub.download import get_file, published_folder
-from elmo_hf.hub.registry import read_registry
-from elmo_hf.hub.transfer import make_client
+from elmo_hf.hub.download import check, get_file, published_folder
+from elmo_hf.hub.registry import PublishedFile, PublishedModel, read_registry
+from elmo_hf.hub.transfer import PlaceError, make_client
 from elmo_hf.standin.settings import weights_folder
 
 SCHEMES = ("http", "https", "s3")
@@ -48,12 +49,12 @@ def local_copy(url: str, cache_dir: str | None) -> Path:
     """The file behind an address, from the first place that has it."""
     urls = addresses(url)
     own = weights_folder()
-    if own and (found := in_folder(Path(own).expanduser(), url)):
+    if own and (found := in_folder(Path(own).expanduser(), urls)):
         return found
     if found := in_cache(cache_root() if cache_dir is None else Path(cache_dir), urls):
         return found
-    if found := from_registry(urls):
-        return found
+    if published := find_in_registry(urls):
+        return download_one(*published)
     where = f" nor in {own!r}" if own else ""
     raise FileNotFoundError(
         f"{url!r} is neither in AllenNLP's cache {str(cache_root())!r}{where}, nor is it a "
@@ -82,10 +83,30 @@ def addresses(url: str) -> list[str]:
     return [url]
 
 
-def in_folder(folder: Path, url: str) -> Path | None:
-    """A copy under the name that the file was published with."""
-    path = folder / Path(urlsplit(url).path).name
-    return path if path.is_file() else None
+def in_folder(folder: Path, urls: list[str]) -> Path | None:
+    """
+    The user's copy, under its whole address without `https://`, or only under the name in it: the
+    two of different models are often called alike, so a published file must be the right one.
+    """
+    parts = [urlsplit(url) for url in urls]
+    places = [f"{part.netloc}{part.path}" for part in parts] + [Path(parts[0].path).name]
+    found = next((path for place in places if (path := folder / place).is_file()), None)
+    if found and (published := find_in_registry(urls)):
+        stat = found.stat()
+        check_copy(published[1], found, stat.st_size, stat.st_mtime_ns)
+    return found
+
+
+@functools.cache
+def check_copy(file: PublishedFile, path: Path, size: int, time_ns: int) -> None:
+    """Refuses another file; read once, as long as size and time stay as they are."""
+    try:
+        check(file, path)
+    except PlaceError as error:
+        raise ValueError(
+            f"{str(path)!r} is not the file behind {file.urls[0]!r}: {error}; put the right one "
+            "there, or remove it."
+        ) from error
 
 
 def cache_root() -> Path:
@@ -107,13 +128,17 @@ def in_cache(folder: Path, urls: list[str]) -> Path | None:
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def from_registry(urls: list[str]) -> Path | None:
-    """The file of a published model, and no other of its files; downloaded once."""
+def find_in_registry(urls: list[str]) -> tuple[PublishedModel, PublishedFile] | None:
+    """The file of a published model that is behind an address."""
     for model in read_registry().models:
         for file in model.files:
             if set(urls).intersection(file.urls):
-                with make_client() as client:
-                    folder = published_folder(model)
-                    offline = constants.HF_HUB_OFFLINE
-                    return get_file(client, model, file, folder, False, offline).path
+                return model, file
     return None
+
+
+def download_one(model: PublishedModel, file: PublishedFile) -> Path:
+    """A file of a published model, and no other of its files; downloaded once."""
+    with make_client() as client:
+        offline = constants.HF_HUB_OFFLINE
+        return get_file(client, model, file, published_folder(model), False, offline).path

@@ -7,7 +7,8 @@ code expects them. Once all are frozen, it keeps a prepared copy, which is sever
 renews it when a parameter was changed or moved.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -19,9 +20,7 @@ from elmo_hf.modeling_elmo import ElmoModel
 from elmo_hf.outputs_elmo import ElmoState
 from elmo_hf.packing import ElmoPacking
 from elmo_hf.prepared_weights import WeightCopy
-from elmo_hf.standin.parameter_names import Pair, encoder_pairs, lstm_pairs, to_ours
-
-Parameters = Mapping[str, nn.Parameter]
+from elmo_hf.standin.parameter_names import Pair, Tensors, encoder_pairs, lstm_pairs, to_ours
 
 
 class Part(nn.Module):
@@ -69,7 +68,9 @@ class OurNetwork:
         # a copied or unpickled module makes its own network
         return OurNetwork, (self.part, self.config)
 
-    def __call__(self, parameters: Parameters, given: torch.Tensor, *others: Any) -> Any:
+    def __call__(self, owner: nn.Module, given: torch.Tensor, *others: Any) -> Any:
+        # by attribute, since a tied or parametrized one is not among the parameters
+        parameters = {pair.theirs: attrgetter(pair.theirs)(owner) for pair in self.pairs}
         is_frozen = not any(parameter.requires_grad for parameter in parameters.values())
         if is_frozen and not given.requires_grad:
             network = self.prepared(parameters)
@@ -87,7 +88,7 @@ class OurNetwork:
             self.network = self.part(self.config)
         return self.network
 
-    def prepared(self, parameters: Parameters) -> Part:
+    def prepared(self, parameters: Tensors) -> Part:
         """The network with its own copy of these parameters."""
         weights = list(parameters.values())
         if self.network is not None and self.copied is not None and self.copied.matches(*weights):
@@ -103,5 +104,5 @@ class OurNetwork:
         self.copied = WeightCopy(*weights)
         return network
 
-    def tensors(self, parameters: Parameters) -> dict[str, torch.Tensor]:
+    def tensors(self, parameters: Tensors) -> dict[str, torch.Tensor]:
         return {f"model.{name}": part for name, part in to_ours(self.pairs, parameters).items()}

@@ -91,6 +91,25 @@ def test_a_given_folder_comes_first(cache, tmp_path, monkeypatch):
     assert cached_path(PLAIN) == str(own / "options.json")
 
 
+def test_a_given_folder_may_have_whole_addresses(cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMO_HF_STANDIN_WEIGHTS", str(tmp_path))
+    (tmp_path / "options.json").write_text("another model's")
+    path = tmp_path / "example.org" / "elmo" / "options.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    assert cached_path(PLAIN) == str(path)
+
+
+def test_a_copy_of_a_published_file_must_be_the_right_one(cache, tmp_path, monkeypatch):
+    copy = tmp_path / Path(DEFAULT_OPTIONS_FILE).name
+    copy.write_text("{}")
+    monkeypatch.setenv("ELMO_HF_STANDIN_WEIGHTS", str(tmp_path))
+    with pytest.raises(ValueError, match=r"is not the file behind .*2 bytes instead of 336; put"):
+        cached_path(DEFAULT_OPTIONS_FILE)
+    copy.write_text("x" * 336)
+    assert cached_path(DEFAULT_OPTIONS_FILE) == str(copy)
+
+
 def test_no_other_model_is_taken_instead(cache, tmp_path, monkeypatch):
     (tmp_path / "options.json").write_text("{}")
     monkeypatch.setenv("ELMO_HF_STANDIN_WEIGHTS", str(tmp_path))

@@ -1,6 +1,7 @@
 """How AllenNLP's names are reached, and when they are not."""
 
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -86,6 +87,22 @@ def test_a_real_one_comes_first(tmp_path, monkeypatch):
     finally:
         standin.uninstall()
         del sys.modules["allennlp"]
+
+
+@pytest.mark.program
+def test_a_real_one_comes_first_in_started_processes(tmp_path):
+    (tmp_path / "allennlp").mkdir()
+    (tmp_path / "allennlp" / "__init__.py").write_text("REAL = True")
+    code = (
+        "import sys, allennlp; assert allennlp.REAL\n"
+        "assert not [name for name in sys.modules if name.startswith('elmo_hf')]"
+    )
+    (tmp_path / "script.py").write_text(
+        "import subprocess, sys\n"
+        f"sys.exit(subprocess.run([sys.executable, '-c', {code!r}]).returncode)"
+    )
+    ran = run("-m", "elmo_hf.standin", tmp_path / "script.py", PYTHONPATH=str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_a_folder_that_is_no_package_counts_as_absent(tmp_path, monkeypatch):
@@ -186,12 +203,32 @@ def test_a_notebook_loads_and_unloads_it():
     assert "allennlp" not in sys.modules
 
 
-def test_the_page_names_every_module_and_no_other():
+def rows_of_the_page() -> list[tuple[set[str], set[str]]]:
+    """Modules and names, of each row of the page's table of what is covered."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "old-code.md").read_text("utf-8")
     table = page.partition("## What is covered")[2].partition("\nParameters have")[0]
-    named = set(re.findall(r"`((?:allennlp|simple_elmo)[a-z_.]*)`", table))
+    cells = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    return [(set(re.findall("`(.*?)`", a)), set(re.findall("`(.*?)`", b))) for a, b in cells]
+
+
+def test_the_page_names_every_module_and_no_other():
     # those without names of their own are packages only
-    assert named == {module for module, names in SURFACE.items() if names}
+    modules = {module for module, names in SURFACE.items() if names}
+    modules -= {"allennlp.modules"}
+    assert set().union(*(named for named, _ in rows_of_the_page())) == modules
+
+
+def test_each_row_of_the_page_names_what_its_modules_have(installed):
+    rows = rows_of_the_page()
+    everywhere = set().union(*(names for _, names in rows))
+    for modules, names in rows:
+        covered = set().union(*(SURFACE[module] for module in modules))
+        # what a module imports of others is named with those
+        assert covered <= everywhere
+        classes = [getattr(importlib.import_module(m), n) for m in modules for n in SURFACE[m]]
+        source = "".join(inspect.getsource(each) for each in classes if inspect.isclass(each))
+        for name in names - covered - {"elmo", "allennlp.modules"}:
+            assert re.search(rf"def {name}\(|self\.{name}\b", source), (modules, name)
 
 
 def test_a_started_process_waits_until_it_is_needed(monkeypatch):

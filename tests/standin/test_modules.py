@@ -189,6 +189,39 @@ def test_a_trained_module_may_be_frozen_and_thawed(tiny_files):
         torch.testing.assert_close(other, results[0], rtol=1e-5, atol=1e-6)
 
 
+def test_parameters_in_unusual_forms_are_read(tiny_files):
+    """Without gaps in another order, with gaps, as a function of others, and twice the same."""
+    ids = batch_to_ids(SENTENCES)
+    for requires_grad in (False, True):
+        plain, unusual = (_ElmoBiLm(*tiny_files, requires_grad) for _ in range(2))
+        for bilm in (plain, unusual):
+            lstm = bilm._elmo_lstm
+            lstm.backward_layer_1.input_linearity = lstm.forward_layer_1.input_linearity
+        lstm = unusual._elmo_lstm
+        transposed = lstm.forward_layer_0.input_linearity
+        transposed.weight.data = transposed.weight.data.t().contiguous().t()
+        gaps = lstm.forward_layer_0.state_linearity
+        gaps.weight.data = torch.stack([gaps.weight.data] * 2, dim=2)[..., 0]
+        torch.nn.utils.parametrizations.weight_norm(lstm.backward_layer_0.input_linearity)
+        for _ in range(2):
+            pairs = zip(*(bilm(ids)["activations"] for bilm in (plain, unusual)), strict=True)
+            for wanted, found in pairs:
+                # the norm and its product round
+                torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+    found.sum().backward()
+    assert all(part.grad is not None for part in lstm.parameters())
+
+
+def test_a_transposed_weight_may_be_written_through_its_data(tiny_files):
+    bilm, ids = _ElmoBiLm(*tiny_files), batch_to_ids(SENTENCES)
+    weight = bilm._elmo_lstm.forward_layer_0.input_linearity.weight
+    weight.data = weight.data.t().contiguous().t()
+    before = bilm(ids)["activations"][1]
+    bilm._elmo_lstm.reset_states()
+    weight.data.mul_(2)
+    assert not torch.equal(bilm(ids)["activations"][1], before)
+
+
 def test_more_dimensions_are_folded_and_restored(tiny_files):
     elmo = Elmo(*tiny_files, 1, dropout=0)
     ids = batch_to_ids(SENTENCES + SENTENCES)
