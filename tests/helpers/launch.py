@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def start(
-    script: str,
+    script: str | Path,
     arguments: list,
     processes: int = 1,
     machines: int = 1,
@@ -75,7 +75,9 @@ def kill(process: subprocess.Popen) -> None:
     process.communicate()
 
 
-def run(script: str, arguments: list, processes: int = 1, machines: int = 1, code: int = 0) -> str:
+def run(
+    script: str | Path, arguments: list, processes: int = 1, machines: int = 1, code: int = 0
+) -> str:
     """What it printed, on the first machine if there are several."""
     port = free_port()
     started = [start(script, arguments, processes, machines, n, port) for n in range(machines)]

@@ -8,6 +8,7 @@ import h5py
 import pytest
 import torch
 from helpers.launch import (
+    EXAMPLES,
     assert_divergence_stops,
     assert_only_the_same_run_goes_on,
     assert_same_weights,
@@ -48,6 +49,7 @@ def data(tmp_path_factory):
     (folder / "full.json").write_text(
         json.dumps(SHAPE | {"num_negative_samples": None, "hidden_dropout": 0.0})
     )
+    (folder / "sampled.json").write_text(json.dumps(SHAPE | {"hidden_dropout": 0.0}))
     write_text(folder / "train.txt", 600, seed=0)
     write_text(folder / "valid.txt", 60, seed=1)
     return folder
@@ -128,32 +130,55 @@ def test_killed_runs_end_with_the_same_weights(data, trained, tmp_path, processe
 
 def losses(folder: Path) -> list[float]:
     newest = max(folder.glob("checkpoint-*"))
-    state, _ = torch.load(newest / "states.pt", weights_only=True)
+    # of the run; those of the average and the softmax follow
+    state, *_ = torch.load(newest / "states.pt", weights_only=True)
     return [
         entry["train_loss_sampled"] for entry in state["history"] if "train_loss_sampled" in entry
     ]
 
 
-def test_two_processes_and_two_machines_follow_one(data, tmp_path):
-    """Half the batch each, no dropout, full softmax: the same run but for rounding."""
-    found = {}
-    for name, size, processes, machines in (
-        ("one", 8, 1, 1),
-        ("processes", 4, 2, 1),
-        ("machines", 4, 2, 2),
-    ):
+SAME_NEGATIVES = f"""
+import sys
+sys.path.insert(0, {str(EXAMPLES)!r})
+import torch
+from elmo_hf import softmax_elmo
+from run_pretrain import main
+
+draw, generator = softmax_elmo.sample_distinct, torch.Generator().manual_seed(0)
+
+def sample_distinct(*arguments):
+    # every process draws the same, and nothing else is drawn from this generator
+    with torch.random.fork_rng():
+        torch.set_rng_state(generator.get_state())
+        drawn = draw(*arguments)
+        generator.set_state(torch.get_rng_state())
+    return drawn
+
+softmax_elmo.sample_distinct = sample_distinct
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "shape, machines, recipe",
+    [("full.json", 1, "adamw"), ("sampled.json", 2, "adamw"), ("sampled.json", 1, "bilm")],
+)
+def test_two_processes_on_one_or_two_machines_follow_one(data, tmp_path, shape, machines, recipe):
+    """Half the batch each, no dropout, the same negative samples: the same run but for rounding."""
+    script = tmp_path / "script.py"
+    script.write_text(SAME_NEGATIVES)
+    found = []
+    for number, (size, processes) in enumerate(((8, 1), (4, 2))):
+        output = tmp_path / str(number)
         extra = ["--max_train_steps", 50, "--per_device_train_batch_size", size]
-        run(
-            SCRIPT,
-            command(data, tmp_path / name, *extra, shape="full.json"),
-            processes,
-            machines,
-        )
-        results = json.loads((tmp_path / name / "all_results.json").read_text())
-        found[name] = [*losses(tmp_path / name), results["test_perplexity"]]
-    assert len(found["one"]) > 2
-    for name in ("processes", "machines"):
-        assert found[name] == pytest.approx(found["one"], rel=1e-4)
+        extra += ["--recipe", recipe]
+        # two processes are on one machine each, or both on one
+        there = 1 if processes == 1 else machines
+        run(script, command(data, output, *extra, shape=shape), processes, there)
+        results = json.loads((output / "all_results.json").read_text())
+        found.append([*losses(output), results["test_perplexity"]])
+    assert len(found[0]) > 2
+    assert found[1] == pytest.approx(found[0], rel=1e-4)
 
 
 def test_weights_are_averaged_over_the_last_part_of_the_steps():
