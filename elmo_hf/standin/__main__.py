@@ -15,6 +15,7 @@ USAGE = "python -m elmo_hf.standin [options] script.py ... | -m module ..."
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
+        prog="python -m elmo_hf.standin",
         usage=USAGE,
         description="Run old code that imports AllenNLP's ELMo or simple_elmo, as it is.",
         # an abbreviation could be an option of the program's
@@ -59,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"there is no program {program[0]!r}")
     sys.argv = program
     if chosen.module is None and not sys.flags.safe_path:
-        # as if Python had been called with the script itself
-        sys.path[0] = os.path.dirname(os.path.abspath(program[0]))
+        # as if Python had been called with the script itself, which it finds behind a link
+        sys.path[0] = os.path.dirname(os.path.realpath(program[0]))
     install(chosen.state, chosen.weights, chosen.version)
     if chosen.module is None:
         runpy.run_path(program[0], run_name="__main__")

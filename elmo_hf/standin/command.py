@@ -19,7 +19,7 @@ def make_parser(prog: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=prog or "allennlp", description="AllenNLP's command `elmo`, run by elmo_hf."
     )
-    commands = parser.add_subparsers(title="commands", metavar="", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     elmo = commands.add_parser("elmo", help="Write the vectors of a text.")
     elmo.add_argument(
         "input_file",

@@ -9,6 +9,7 @@ renews it when a parameter was changed or moved.
 
 from collections.abc import Callable
 from operator import attrgetter
+from threading import Lock
 from typing import Any
 
 import torch
@@ -63,6 +64,8 @@ class OurNetwork:
         self.pairs = part.pairs(config)
         self.network: Part | None = None
         self.copied: WeightCopy | None = None
+        # a module may serve several threads; while our network gets weights, no other may see it
+        self.lock = Lock()
 
     def __reduce__(self):
         # a copied or unpickled module makes its own network
@@ -73,15 +76,17 @@ class OurNetwork:
         parameters = {pair.theirs: attrgetter(pair.theirs)(owner) for pair in self.pairs}
         is_frozen = not any(parameter.requires_grad for parameter in parameters.values())
         if is_frozen and not given.requires_grad:
-            network = self.prepared(parameters)
+            with self.lock:
+                network = self.prepared(parameters)
             # AllenNLP's modules without trained parameters build no graph either
             with torch.no_grad():
                 return network(given, *others)
-        network = self.plain()
-        # our backend for training reads only what is in training; there is no dropout in here
-        network.train(torch.is_grad_enabled())
-        self.copied = None
-        return functional_call(network, self.tensors(parameters), (given, *others))
+        with self.lock:
+            network = self.plain()
+            # our backend for training reads only what is in training; there is no dropout in here
+            network.train(torch.is_grad_enabled())
+            self.copied = None
+            return functional_call(network, self.tensors(parameters), (given, *others))
 
     def plain(self) -> Part:
         if self.network is None:

@@ -151,3 +151,12 @@ def test_sentences_as_keys_must_differ(tmp_path, fixture_files):
         embedder.embed_file(
             (tmp_path / "text.txt").open(), str(tmp_path / "x.hdf5"), use_sentence_keys=True
         )
+
+
+@pytest.mark.parametrize(
+    "arguments, message", [([], "required: COMMAND"), (["train"], "COMMAND: inv")]
+)
+def test_the_program_names_what_is_missing(capsys, arguments, message):
+    with pytest.raises(SystemExit):
+        main(arguments=arguments)
+    assert message in capsys.readouterr().err

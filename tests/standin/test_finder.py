@@ -196,6 +196,20 @@ def test_mistakes_on_the_command_line_are_sentences(capsys, arguments, message):
     assert sys.meta_path == before
 
 
+def test_a_program_behind_a_link_finds_what_is_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "beside_the_program.py").write_text("")
+    (tmp_path / "real" / "script.py").write_text("import allennlp, beside_the_program")
+    (tmp_path / "link.py").symlink_to(tmp_path / "real" / "script.py")
+    try:
+        main([str(tmp_path / "link.py")])
+        assert sys.path[0] == str((tmp_path / "real").resolve())
+    finally:
+        standin.uninstall()
+
+
 def test_a_notebook_loads_and_unloads_it():
     standin.load_ipython_extension(None)
     assert importlib.import_module("allennlp")

@@ -5,6 +5,8 @@ What AllenNLP's and TensorFlow's own numbers can say is in `test_allennlps_own_t
 
 import copy
 import io
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -330,3 +332,22 @@ def test_a_model_that_was_made_in_inference_mode(fixture_files):
         assert bilm(batch_to_ids([["a", "b"]]))["activations"][0].shape == (1, 4, 32)
     bilm(batch_to_ids([["a", "b"]]))["activations"][2].sum().backward()
     assert all(part.grad is not None for part in bilm._elmo_lstm.parameters())
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_threads_may_share_a_module(tiny_files, monkeypatch, requires_grad):
+    """Also while its network gets weights: the first time, after a change, or in every call."""
+    monkeypatch.setenv("ELMO_HF_STANDIN_STATE", "fresh")
+    bilm, ids = _ElmoBiLm(*tiny_files, requires_grad), batch_to_ids(SENTENCES)
+    weight = bilm._elmo_lstm.forward_layer_0.state_linearity.weight
+    expected, interval = bilm(ids)["activations"][-1], sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(6) as pool:
+            for _ in range(40):
+                with torch.no_grad():
+                    weight.mul_(1)
+                for found in pool.map(lambda _: bilm(ids)["activations"][-1], range(6)):
+                    torch.testing.assert_close(found, expected)
+    finally:
+        sys.setswitchinterval(interval)
