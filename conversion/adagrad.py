@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from elmo_hf import ElmoForPreTraining
+from elmo_hf.conversion.building import row_by_row
 from elmo_hf.conversion.formats import Weights
 from elmo_hf.conversion.key_map import rule_for_key
 from elmo_hf.conversion.options_map import NUM_CHARACTERS
@@ -69,5 +70,5 @@ def read_accumulators(arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         move = MOVED_ONLY.get(rule.operation)
         parts = rule.operation.to_parameters(array) if move is None else (move(array),)
         for name, part in zip(rule.names, parts, strict=True):
-            tensors[name] = torch.from_numpy(np.ascontiguousarray(part))
+            tensors[name] = row_by_row(part)
     return tensors

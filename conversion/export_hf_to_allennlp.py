@@ -17,6 +17,7 @@ import typer
 from torch import nn
 
 from elmo_hf import ElmoForPreTraining
+from elmo_hf.conversion.building import row_by_row
 from elmo_hf.conversion.formats.word_level import SOFTMAX_VOCABULARY
 from elmo_hf.conversion.key_map import BILM, SOFTMAX, rule_for_name
 from elmo_hf.conversion.options_map import options_from_config
@@ -92,7 +93,7 @@ def exported_arrays(
             done.add(rule.key)
             tensors = [parameters[other.removeprefix(part)] for other in rule.names]
             arrays = [tensor.float().numpy() for tensor in tensors]
-            yield rule.key, np.ascontiguousarray(rule.operation.to_array(*arrays))
+            yield rule.key, row_by_row(rule.operation.to_array(*arrays)).numpy()
 
 
 def write_softmax(model: ElmoForPreTraining, folder: Path) -> None:
