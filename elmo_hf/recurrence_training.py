@@ -5,7 +5,7 @@ autograd would keep and visit some thirty small results for every time step. Her
 in step through batched products, and a weight's gradient is one product over the whole stream.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +13,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from .packing import select_rows
-from .prepared_weights import is_plain_cpu
+from .prepared_weights import PackedMatrix, can_pack, is_plain_cpu
 from .recurrence_interface import Backend, LayerInput, LayerOutput, advance_doubled, blocks
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # rows of a stream whose derivatives are worked out together, while they are in the caches
 ROWS_AT_ONCE = 160
+# Numbers in a recurrent weight from which on it is packed. With 32 rows, products then take about a
+# third of the time on a CPU with AVX-512, and packing as long as a single product.
+WORTH_PACKING = 1 << 19
 
 
 def can_read(layer: "ElmoLayer", given: LayerInput) -> bool:
@@ -60,32 +63,29 @@ class BothDirections(Function):
         clips: tuple[float | None, float | None],
         *weights: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        merged, bias, projections = merge(weights)
-        num_rows, width = forward_rows.shape
-        cell_size, output_size = merged.shape[1] // 4, merged.shape[2] - width
-        advancing, bias = merged.transpose(1, 2), bias.unsqueeze(1)
+        inputs, recurrent, bias, projections = merge(weights)
+        advance = recurrent_product(recurrent)
         projecting = None if projections is None else projections.transpose(1, 2)
 
-        # each step's input, and beside it the output of the step before
-        given = forward_rows.new_empty(2, num_rows, width + output_size)
-        torch.stack([forward_rows, backward_rows], out=given[..., :width])
-        gates = given.new_empty(2, num_rows, 4 * cell_size)
+        rows = torch.stack([forward_rows, backward_rows])
+        # what the inputs add to the gates, of all steps at once; then the gates themselves
+        gates = torch.baddbmm(bias.unsqueeze(1), rows, inputs.transpose(1, 2))
+        cell_size, output_size = recurrent.shape[1] // 4, recurrent.shape[2]
         # twice the memory cells
-        doubled = given.new_empty(2, num_rows, cell_size)
-        streams = given.new_empty(2, num_rows, output_size)
+        doubled = rows.new_empty(2, len(forward_rows), cell_size)
+        streams = rows.new_empty(2, len(forward_rows), output_size)
 
         if first_outputs is None or first_cells is None:
-            outputs = given.new_zeros(2, batch_sizes[0], output_size)
-            cells = given.new_zeros(2, batch_sizes[0], cell_size)
+            outputs = rows.new_zeros(2, batch_sizes[0], output_size)
+            cells = rows.new_zeros(2, batch_sizes[0], cell_size)
         else:
             outputs, cells = first_outputs, 2 * first_cells
         ended = []
-        steps = [part.split(batch_sizes, dim=1) for part in (given, gates, doubled, streams)]
-        for read, gate, cell, stream in zip(*steps, strict=True):
-            alive = read.shape[1]
+        steps = [part.split(batch_sizes, dim=1) for part in (gates, doubled, streams)]
+        for gate, cell, stream in zip(*steps, strict=True):
+            alive = gate.shape[1]
             ended.append((outputs[:, alive:], cells[:, alive:]))
-            read[..., width:] = outputs[:, :alive]
-            torch.sigmoid(read.bmm(advancing).add_(bias), out=gate)
+            torch.sigmoid(advance(outputs[:, :alive], gate), out=gate)
             output = advance_doubled(gate, cells[:, :alive], cell, clips[0])
             output = output.mul_(2) if projecting is None else output.bmm(projecting)
             if clips[1] is None:
@@ -94,7 +94,10 @@ class BothDirections(Function):
                 torch.clamp(output, -clips[1], clips[1], out=stream)
             outputs, cells = stream, cell
 
-        ctx.save_for_backward(given, gates, doubled, streams, first_cells, merged, projections)
+        ctx.save_for_backward(
+            rows, gates, doubled, streams, first_outputs, first_cells,
+            inputs, recurrent, projections,
+        )  # fmt: skip
         ctx.batch_sizes, ctx.clips = batch_sizes, clips
         # sentences end shortest first, and the shortest comes last
         last = zip((outputs, cells), *reversed(ended), strict=True)
@@ -105,13 +108,17 @@ class BothDirections(Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         of_streams, of_outputs, of_cells = gradients
-        given, gates, doubled, streams, first_cells, merged, projections = ctx.saved_tensors
-        first = doubled.new_zeros(2, ctx.batch_sizes[0], doubled.shape[2])
-        if first_cells is not None:
-            torch.mul(first_cells, 2, out=first)
-        of_given = torch.empty_like(given)
-        of_merged = torch.zeros_like(merged)
-        of_bias = merged.new_zeros(merged.shape[:2])
+        rows, gates, doubled, streams, first_outputs, first_cells, *weights = ctx.saved_tensors
+        inputs, recurrent, projections = weights
+        if first_outputs is None or first_cells is None:
+            first_outputs, first_doubled = (
+                part.new_zeros(2, ctx.batch_sizes[0], part.shape[2]) for part in (streams, doubled)
+            )
+        else:
+            first_doubled = 2 * first_cells
+        of_rows = torch.empty_like(rows)
+        of_inputs, of_recurrent = torch.zeros_like(inputs), torch.zeros_like(recurrent)
+        of_bias = inputs.new_zeros(inputs.shape[:2])
         of_projections = None if projections is None else torch.zeros_like(projections)
 
         # what later steps add to the gradients of the rows they share with this one
@@ -120,25 +127,28 @@ class BothDirections(Function):
             block = slice(steps[0].start, steps[-1].stop)
             gate = gates[:, block]
             halves = torch.sigmoid(doubled[:, block]).sub_(0.5)
-            before = [first if rows is None else doubled[:, rows] for rows in earlier]
-            of_memory, of_gates = derivatives(gate, halves, torch.cat(before, dim=1))
+            earlier_outputs, earlier_cells = (
+                torch.cat([first if at is None else part[:, at] for at in earlier], dim=1)
+                for part, first in ((streams, first_outputs), (doubled, first_doubled))
+            )
+            of_memory, of_gates = derivatives(gate, halves, earlier_cells)
             free = (
                 inside(doubled[:, block], None if ctx.clips[0] is None else 2 * ctx.clips[0]),
                 inside(streams[:, block], ctx.clips[1]),
             )
             of_projected = back_through_block(
-                steps, of_streams, of_given, later, gate, of_memory, of_gates, free,
-                merged, projections,
-            )  # fmt: skip
-            of_merged.baddbmm_(of_gates.transpose(1, 2), given[:, block])
+                steps, of_streams, later, gate, of_memory, of_gates, free, recurrent, projections
+            )
+            of_rows[:, block] = of_gates.bmm(inputs)
+            turned = of_gates.transpose(1, 2)
+            of_inputs.baddbmm_(turned, rows[:, block])
+            of_recurrent.baddbmm_(turned, earlier_outputs)
             of_bias += of_gates.sum(dim=1)
             if of_projections is not None:
                 projected = halves.mul_(gate.chunk(4, dim=-1)[2])
                 of_projections.baddbmm_(of_projected.transpose(1, 2), projected)
 
-        width = given.shape[2] - streams.shape[2]
-        of_weights = unmerge(of_merged, of_bias, of_projections, width)
-        of_rows = of_given[..., :width]
+        of_weights = unmerge(of_inputs, of_bias, of_recurrent, of_projections)
         of_state = (None, None) if first_cells is None else (later[0], later[1].mul_(2))
         return of_rows[0], of_rows[1], *of_state, None, None, *of_weights
 
@@ -146,23 +156,21 @@ class BothDirections(Function):
 def back_through_block(
     steps: list[slice],
     of_streams: torch.Tensor,
-    of_given: torch.Tensor,
     later: tuple[torch.Tensor, torch.Tensor],
     gate: torch.Tensor,
     of_memory: torch.Tensor,
     of_gates: torch.Tensor,
     free: tuple[torch.Tensor | None, torch.Tensor | None],
-    merged: torch.Tensor,
+    recurrent: torch.Tensor,
     projections: torch.Tensor | None,
 ) -> torch.Tensor:
     """
-    From the last step of a block to its first: fills `of_given`, turns the derivatives in
-    `of_gates` into gradients, updates `later`, and returns the gradients of the projected outputs.
+    From the last step of a block to its first: turns the derivatives in `of_gates` into gradients,
+    updates `later`, and returns the gradients of the projected outputs.
     """
     later_outputs, later_cells = later
     free_cells, free_outputs = free
     begin = steps[0].start
-    width = of_given.shape[2] - of_streams.shape[2]
     of_projected = torch.empty_like(of_streams[:, begin : steps[-1].stop])
     forget_gate = gate.chunk(4, dim=-1)[1]
     parts = of_gates.chunk(4, dim=-1)
@@ -180,8 +188,7 @@ def back_through_block(
         for part, change in zip(parts, (cell, cell, of_output, cell), strict=True):
             part[:, here].mul_(change)
         cell.mul_(forget_gate[:, here])
-        of_given[:, step] = of_gates[:, here].bmm(merged)
-        later_outputs[:, :alive] = of_given[:, step, width:]
+        later_outputs[:, :alive] = of_gates[:, here].bmm(recurrent)
     return of_projected
 
 
@@ -206,36 +213,48 @@ def derivatives(
     return of_memory, result
 
 
+def recurrent_product(
+    recurrent: torch.Tensor,
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """What makes the gates' arguments of the last outputs and of what the inputs add."""
+    if recurrent.dtype == torch.float32 and recurrent[0].numel() >= WORTH_PACKING and can_pack():
+        matrices = [PackedMatrix(weight) for weight in recurrent]
+        return lambda outputs, gates: torch.stack(
+            [
+                matrix(some, add=part)
+                for matrix, some, part in zip(matrices, outputs, gates, strict=True)
+            ]
+        )
+    turned = recurrent.transpose(1, 2)
+    return lambda outputs, gates: torch.baddbmm(gates, outputs, turned)
+
+
 def merge(
     weights: Sequence[torch.Tensor],
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """
-    Both directions' weights in one piece: input and recurrent ones side by side,
-    (2, 4 * cell_size, input + output), biases, projections. They make twice the candidates, and of
-    halves what is projected, so that one sigmoid serves all gates: see `advance_doubled`.
+    Both directions' input weights, recurrent weights, biases and projections, each in one piece.
+    They make twice the candidates, and of halves what is projected, so that one sigmoid serves all
+    gates: see `advance_doubled`.
     """
     half = len(weights) // 2
-    inputs, biases, recurrent, *projections = zip(weights[:half], weights[half:], strict=True)
-    width = inputs[0].shape[1]
-    merged = inputs[0].new_empty(2, len(inputs[0]), width + recurrent[0].shape[1])
-    torch.stack(inputs, out=merged[..., :width])
-    torch.stack(recurrent, out=merged[..., width:])
-    bias = torch.stack(biases)
-    for part in (merged, bias):
+    pairs = [torch.stack(pair) for pair in zip(weights[:half], weights[half:], strict=True)]
+    inputs, bias, recurrent, *projections = pairs
+    for part in (inputs, bias, recurrent):
         part.chunk(4, dim=1)[3].mul_(2)
-    return merged, bias, torch.stack(projections[0]).mul_(2) if projections else None
+    return inputs, recurrent, bias, projections[0].mul_(2) if projections else None
 
 
 def unmerge(
-    of_merged: torch.Tensor,
+    of_inputs: torch.Tensor,
     of_bias: torch.Tensor,
+    of_recurrent: torch.Tensor,
     of_projections: torch.Tensor | None,
-    width: int,
 ) -> list[torch.Tensor]:
     """The gradients of the weights, from those of what `merge` made of them."""
-    of_merged.chunk(4, dim=1)[3].mul_(2)
-    of_bias.chunk(4, dim=1)[3].mul_(2)
-    kinds = [of_merged[..., :width].contiguous(), of_bias, of_merged[..., width:].contiguous()]
+    kinds = [of_inputs, of_bias, of_recurrent]
+    for part in kinds:
+        part.chunk(4, dim=1)[3].mul_(2)
     if of_projections is not None:
         kinds.append(of_projections.mul_(2))
     return [kind[direction] for direction in range(2) for kind in kinds]

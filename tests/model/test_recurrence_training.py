@@ -71,6 +71,29 @@ def test_gradients_are_autograds(sentences, overrides, carried, plain_path, monk
             assert ((fast[name] - expected).abs() <= ROUNDING * scale).all(), name
 
 
+@pytest.mark.parametrize("carried", [False, True], ids=["fresh", "carried"])
+def test_large_recurrent_weights_are_packed(carried, plain_path, monkeypatch):
+    packed = []
+
+    class Noted(recurrence_training.PackedMatrix):
+        def __init__(self, weight):
+            super().__init__(weight)
+            packed.append(weight)
+
+    monkeypatch.setattr(recurrence_training, "PackedMatrix", Noted)
+    model, batch = strong_model().float(), tokenize(BATCHES["mixed"])
+    state = model(**batch).state.detach() if carried else None
+    assert not packed
+    monkeypatch.setattr(recurrence_training, "WORTH_PACKING", 1)
+    fast = gradients(model, batch, state)
+    assert len(packed) == 2 * model.config.num_hidden_layers
+    plain_path()
+    for name, expected in gradients(model, batch, state).items():
+        if expected is not None:
+            scale = expected.abs().max() if expected.numel() else 0
+            assert ((fast[name] - expected).abs() <= 1e-4 * scale).all(), name
+
+
 def test_fast_path_serves_only_where_it_may(monkeypatch):
     model, batch = strong_model(), tokenize(BATCHES["mixed"])
     calls = []
