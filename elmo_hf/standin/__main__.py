@@ -35,8 +35,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version",
         choices=VERSIONS,
-        help="Which AllenNLP the program was written for (default: 0.9); in 2.10, masks are truth "
-        "values instead of numbers.",
+        help="Which AllenNLP the program was written for (default: 0.9); in 2.10, masks are "
+        "booleans instead of numbers.",
     )
     parser.add_argument(
         "-m",

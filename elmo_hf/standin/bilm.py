@@ -6,12 +6,16 @@ from typing import Any
 
 import torch
 from torch import nn
+from tqdm.auto import tqdm
 
 from elmo_hf.standin.boundaries import add_sentence_boundary_token_ids, make_mask
 from elmo_hf.standin.character_encoder import _ElmoCharacterEncoder
 from elmo_hf.standin.elmo_lstm import ElmoLstm
 from elmo_hf.standin.errors import ConfigurationError
 from elmo_hf.standin.indexer import ELMoCharacterMapper
+
+# whose vectors are cached between two steps of the progress bar
+WORDS_AT_ONCE = 4096
 
 
 class _ElmoBiLm(nn.Module):
@@ -77,8 +81,9 @@ class _ElmoBiLm(nn.Module):
         mapper = ELMoCharacterMapper()
         words = [mapper.bos_token, mapper.eos_token, *tokens]
         rows = torch.tensor([mapper.convert_word_to_char_ids(word) for word in words])
-        device = next(self._token_embedder.parameters()).device
-        vectors = self._token_embedder._embed_rows(rows.to(device))
+        parts = rows.to(next(self._token_embedder.parameters()).device).split(WORDS_AT_ONCE)
+        shown = tqdm(parts, desc="Caching words", disable=len(parts) == 1)
+        vectors = torch.cat([self._token_embedder._embed_rows(part) for part in shown])
         self._bos_embedding, self._eos_embedding = vectors[0], vectors[1]
         cached = vectors[2:].clone()
         # number 0 is padding, whatever the word in its place

@@ -56,6 +56,11 @@ class _ElmoCharacterEncoder(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """(batch, words, 50) character ids to vectors, with the two boundaries of each sentence."""
+        if inputs.dim() != 3 or not len(inputs):
+            raise ValueError(
+                "Character ids are (batch, words, 50), of at least one sentence, but these are "
+                f"{tuple(inputs.shape)}; make them with `batch_to_ids`."
+            )
         width = inputs.shape[-1]
         ids, mask = add_sentence_boundary_token_ids(
             inputs,

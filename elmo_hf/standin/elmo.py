@@ -128,7 +128,7 @@ class ElmoTokenEmbedder(nn.Module):
 def batch_to_ids(batch: Iterable[Sequence[str]]) -> torch.Tensor:
     """Character ids of sentences, (sentences, words, 50); a string is read letter by letter."""
     mapper = ELMoCharacterMapper()
-    sentences = [[mapper.convert_word_to_char_ids(str(word)) for word in words] for words in batch]
+    sentences = [[mapper.convert_word_to_char_ids(word) for word in words] for words in batch]
     longest = max(map(len, sentences), default=0)
     if not sentences:
         return torch.zeros(0, 0, DEFAULT_WIDTH, dtype=torch.long)

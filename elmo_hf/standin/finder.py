@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from elmo_hf.standin.settings import clear_settings, write_settings
+from elmo_hf.standin.settings import clear_settings, is_version_2, write_settings
 from elmo_hf.standin.surface import (
     HERE,
     ROOTS,
@@ -29,7 +29,6 @@ from elmo_hf.standin.surface import (
 # A folder whose `sitecustomize` Python runs at its start. On PYTHONPATH it reaches subprocesses
 # and the workers of pools, however they are started.
 STARTUP = str(Path(__file__).with_name("startup"))
-VERSION_OF_ALLENNLP = "0.9.0"
 
 
 class StandInModule(ModuleType):
@@ -64,10 +63,9 @@ class StandInLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__name__ == "allennlp":
-            module.__dict__["__version__"] = VERSION_OF_ALLENNLP
-        if not is_package(module.__name__):
-            # `from module import *`
-            module.__dict__["__all__"] = [*SURFACE[module.__name__]]
+            module.__dict__["__version__"] = "2.10.1" if is_version_2() else "0.9.0"
+        # `from module import *`
+        module.__dict__["__all__"] = [*SURFACE[module.__name__]]
 
     def get_code(self, name: str) -> CodeType:
         """For `python -m`."""
@@ -108,8 +106,8 @@ def install(
     """
     folder = None if weights is None else str(Path(weights).expanduser().absolute())
     write_settings(state=state, weights=folder, version=version)
-    remove_finders()
-    sys.meta_path.append(StandInFinder())
+    # at once, since another thread may be importing
+    sys.meta_path[:] = [*other_finders(), StandInFinder()]
     for root in ROOTS:
         replace_folder(root)
     paths = search_path()
@@ -139,16 +137,16 @@ def replace_folder(root: str) -> None:
         StandInLoader().exec_module(sys.modules[root])
 
 
-def remove_finders() -> None:
-    """This one, and the one that waits in a process that was started by a program."""
-    others = [each for each in sys.meta_path if not getattr(each, "belongs_to_elmo_hf", False)]
-    sys.meta_path[:] = others
+def other_finders() -> list[Any]:
+    """All but this one, and the one that waits in a process that was started by a program."""
+    return [each for each in sys.meta_path if not getattr(each, "belongs_to_elmo_hf", False)]
 
 
 def uninstall() -> None:
     """Undoes `install()`; what has been imported stays with who has it."""
-    remove_finders()
-    for name in [name for name, each in sys.modules.items() if isinstance(each, StandInModule)]:
+    sys.meta_path[:] = other_finders()
+    ours = [name for name, each in [*sys.modules.items()] if isinstance(each, StandInModule)]
+    for name in ours:
         del sys.modules[name]
     clear_settings()
     paths = search_path()

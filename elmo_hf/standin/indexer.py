@@ -58,6 +58,8 @@ class ELMoCharacterMapper:
 
     @OnTheClassToo
     def convert_word_to_char_ids(self, word: str) -> list[int]:
+        if not isinstance(word, str):
+            raise TypeError(f"A word is a string, not {word!r:.100}.")
         if word in self.tokens_to_add:
             return boundary_row(self.tokens_to_add[word] + 1)
         if word == self.bos_token:
@@ -99,7 +101,7 @@ class ELMoTokenCharactersIndexer:
         """Rows under `index_name`, or without one, as since AllenNLP 1.0, under `elmo_tokens`."""
         if any(token.text is None for token in tokens):
             raise ConfigurationError("The indexer of ELMo needs tokens that have their text.")
-        rows = [self._mapper.convert_word_to_char_ids(str(token.text)) for token in tokens]
+        rows = [self._mapper.convert_word_to_char_ids(token.text) for token in tokens]
         return {TOKENS if index_name is None else index_name: rows}
 
     def get_padding_lengths(self, token: Any) -> dict[str, int]:

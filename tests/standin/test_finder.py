@@ -42,6 +42,18 @@ def test_every_name_of_the_table_is_there(installed):
     assert "Elmo" in dir(allennlp.modules)
 
 
+def test_all_names_of_a_module_may_be_imported(installed):
+    names: dict[str, object] = {}
+    exec("from allennlp.modules import *\nfrom simple_elmo import *", names)
+    assert {"Elmo", "ScalarMix", "ElmoModel"} < names.keys()
+
+
+@pytest.mark.parametrize("chosen, version", [("0.9", "0.9.0"), ("2.10", "2.10.1")])
+def test_the_version_is_the_one_that_is_imitated(installed, chosen, version):
+    installed.install(version=chosen)
+    assert importlib.import_module("allennlp").__version__ == version
+
+
 def test_what_is_not_covered_says_what_is(installed):
     with pytest.raises(ModuleNotFoundError, match="'allennlp.predictors'.*allennlp.modules.elmo"):
         importlib.import_module("allennlp.predictors")

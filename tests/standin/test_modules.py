@@ -249,6 +249,16 @@ def test_cached_words_and_the_way_back_to_characters(tiny_files):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_many_words_are_cached_in_parts(tiny_files, monkeypatch, capsys):
+    words = ["@@PADDING@@", *"abcde"]
+    whole = _ElmoBiLm(*tiny_files, vocab_to_cache=words)
+    assert not capsys.readouterr().err
+    monkeypatch.setattr("elmo_hf.standin.bilm.WORDS_AT_ONCE", 3)
+    parts = _ElmoBiLm(*tiny_files, vocab_to_cache=words)
+    assert "Caching words" in capsys.readouterr().err
+    torch.testing.assert_close(parts._word_embedding.weight, whole._word_embedding.weight)
+
+
 def test_models_without_projections_work(tmp_path):
     sizes = {"char_filters": [[1, 4], [2, 8]], "projection_size": 12, "cell_size": 12}
     config = tiny_config(max_characters_per_token=50, num_highway_layers=0, **sizes)
@@ -316,6 +326,9 @@ def test_what_allennlp_refuses_is_refused(tiny_files, tmp_path):
         _ElmoBiLm(*map(str, plain))
     with pytest.raises(FileNotFoundError, match="There is no file 'nowhere.json'"):
         _ElmoCharacterEncoder("nowhere.json", tiny_files[1])
+    for ids in (batch_to_ids(SENTENCES)[0], batch_to_ids([])):
+        with pytest.raises(ValueError, match=rf"these are \({len(ids)}, .*; make them with"):
+            _ElmoCharacterEncoder(*tiny_files)(ids)
 
 
 def test_words_and_letters_become_ids():
@@ -324,6 +337,9 @@ def test_words_and_letters_become_ids():
     ids = batch_to_ids([["a"], []])
     assert ids.dtype == torch.long and ids[0, 0, :4].tolist() == [259, 98, 260, 261]
     assert not ids[1].any()
+    for wrong in (None, 3, b"a"):
+        with pytest.raises(TypeError, match=f"A word is a string, not {wrong!r}."):
+            batch_to_ids([["a", wrong]])
 
 
 def test_a_model_that_was_made_in_inference_mode(fixture_files):

@@ -12,7 +12,7 @@ import sys
 
 
 class Later:
-    """Installs the stand-in when it is needed for the first time."""
+    """Installs the stand-in when it is needed for the first time, which takes its place."""
 
     # what `install` and `uninstall` know it by
     belongs_to_elmo_hf = True
@@ -20,7 +20,6 @@ class Later:
     def find_spec(self, name, path, target=None):
         if name.partition(".")[0] not in ("allennlp", "simple_elmo"):
             return None
-        sys.meta_path.remove(self)
         try:
             from elmo_hf.standin import install
         except ImportError:
