@@ -12,7 +12,7 @@ import sys
 
 
 class Later:
-    """Installs the stand-in when it is needed for the first time, which takes its place."""
+    """Installs the stand-in, whose finder replaces this one, when it is first needed."""
 
     # what `install` and `uninstall` know it by
     belongs_to_elmo_hf = True
