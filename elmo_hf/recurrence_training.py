@@ -5,15 +5,16 @@ autograd would keep and visit some thirty small results for every time step. Her
 in step through batched products, and a weight's gradient is one product over the whole stream.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from .matrix_products import product
 from .packing import select_rows
-from .prepared_weights import PackedMatrix, can_pack, is_plain_cpu
+from .prepared_weights import is_plain_cpu
 from .recurrence_interface import Backend, LayerInput, LayerOutput, advance_doubled, blocks
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 # rows of a stream whose derivatives are worked out together, while they are in the caches
 ROWS_AT_ONCE = 160
-# Numbers in a recurrent weight from which on it is packed. With 32 rows, products then take about a
-# third of the time on a CPU with AVX-512, and packing as long as a single product.
-WORTH_PACKING = 1 << 19
 
 
 def can_read(layer: "ElmoLayer", given: LayerInput) -> bool:
@@ -64,12 +62,12 @@ class BothDirections(Function):
         *weights: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         inputs, recurrent, bias, projections = merge(weights)
-        advance = recurrent_product(recurrent)
+        advancing = recurrent.transpose(1, 2)
         projecting = None if projections is None else projections.transpose(1, 2)
 
         rows = torch.stack([forward_rows, backward_rows])
         # what the inputs add to the gates, of all steps at once; then the gates themselves
-        gates = torch.baddbmm(bias.unsqueeze(1), rows, inputs.transpose(1, 2))
+        gates = product(rows, inputs.transpose(1, 2)).add_(bias.unsqueeze(1))
         cell_size, output_size = recurrent.shape[1] // 4, recurrent.shape[2]
         # twice the memory cells
         doubled = rows.new_empty(2, len(forward_rows), cell_size)
@@ -85,9 +83,9 @@ class BothDirections(Function):
         for gate, cell, stream in zip(*steps, strict=True):
             alive = gate.shape[1]
             ended.append((outputs[:, alive:], cells[:, alive:]))
-            torch.sigmoid(advance(outputs[:, :alive], gate), out=gate)
+            torch.sigmoid(product(outputs[:, :alive], advancing, gate), out=gate)
             output = advance_doubled(gate, cells[:, :alive], cell, clips[0])
-            output = output.mul_(2) if projecting is None else output.bmm(projecting)
+            output = output.mul_(2) if projecting is None else product(output, projecting)
             if clips[1] is None:
                 stream.copy_(output)
             else:
@@ -139,14 +137,14 @@ class BothDirections(Function):
             of_projected = back_through_block(
                 steps, of_streams, later, gate, of_memory, of_gates, free, recurrent, projections
             )
-            of_rows[:, block] = of_gates.bmm(inputs)
+            of_rows[:, block] = product(of_gates, inputs)
             turned = of_gates.transpose(1, 2)
-            of_inputs.baddbmm_(turned, rows[:, block])
-            of_recurrent.baddbmm_(turned, earlier_outputs)
+            of_inputs += product(turned, rows[:, block])
+            of_recurrent += product(turned, earlier_outputs)
             of_bias += of_gates.sum(dim=1)
             if of_projections is not None:
                 projected = halves.mul_(gate.chunk(4, dim=-1)[2])
-                of_projections.baddbmm_(of_projected.transpose(1, 2), projected)
+                of_projections += product(of_projected.transpose(1, 2), projected)
 
         of_weights = unmerge(of_inputs, of_bias, of_recurrent, of_projections)
         of_state = (None, None) if first_cells is None else (later[0], later[1].mul_(2))
@@ -181,14 +179,14 @@ def back_through_block(
         torch.add(of_streams[:, step], later_outputs[:, :alive], out=of_output)
         if free_outputs is not None:
             of_output.mul_(free_outputs[:, here])
-        of_output = of_output.mul(2) if projections is None else of_output.bmm(projections)
+        of_output = of_output.mul(2) if projections is None else product(of_output, projections)
         cell = later_cells[:, :alive].addcmul_(of_output, of_memory[:, here])
         if free_cells is not None:
             cell.mul_(free_cells[:, here])
         for part, change in zip(parts, (cell, cell, of_output, cell), strict=True):
             part[:, here].mul_(change)
         cell.mul_(forget_gate[:, here])
-        later_outputs[:, :alive] = of_gates[:, here].bmm(recurrent)
+        later_outputs[:, :alive] = product(of_gates[:, here], recurrent)
     return of_projected
 
 
@@ -211,22 +209,6 @@ def derivatives(
     of_output.mul_(halves)
     torch.addcmul(input_gate, input_gate * candidate, candidate, value=-4, out=of_candidate)
     return of_memory, result
-
-
-def recurrent_product(
-    recurrent: torch.Tensor,
-) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """What makes the gates' arguments of the last outputs and of what the inputs add."""
-    if recurrent.dtype == torch.float32 and recurrent[0].numel() >= WORTH_PACKING and can_pack():
-        matrices = [PackedMatrix(weight) for weight in recurrent]
-        return lambda outputs, gates: torch.stack(
-            [
-                matrix(some, add=part)
-                for matrix, some, part in zip(matrices, outputs, gates, strict=True)
-            ]
-        )
-    turned = recurrent.transpose(1, 2)
-    return lambda outputs, gates: torch.baddbmm(gates, outputs, turned)
 
 
 def merge(

@@ -36,6 +36,7 @@ PUBLISHED_FILES = (
     "initial_weights.py",
     "language_model_elmo.py",
     "layers_elmo.py",
+    "matrix_products.py",
     "modeling_elmo.py",
     "outputs_elmo.py",
     "packing.py",

@@ -15,6 +15,8 @@ from torch import nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from .matrix_products import product
+
 # logits held at once while no gradients are wanted: 256 MB of float32
 LOGITS_AT_ONCE = 1 << 26
 
@@ -133,7 +135,7 @@ class LogSumExp(Function):
         bias: torch.Tensor,
         left_out: tuple[torch.Tensor, ...],
     ) -> torch.Tensor:
-        scores = hidden.bmm(weight.transpose(1, 2)).add_(bias.unsqueeze(1))
+        scores = product(hidden, weight.transpose(1, 2)).add_(bias.unsqueeze(1))
         scores[left_out] = float("-inf")
         largest = scores.amax(dim=-1, keepdim=True)
         terms = scores.sub_(largest).exp_()
@@ -146,5 +148,5 @@ class LogSumExp(Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         hidden, weight, terms, total = ctx.saved_tensors
         share = gradients[0].unsqueeze(-1) / total
-        of_weight = terms.transpose(1, 2).bmm(torch.cat([hidden * share, share], dim=-1))
-        return share * terms.bmm(weight), of_weight[..., :-1], of_weight[..., -1], None
+        of_weight = product(terms.transpose(1, 2), torch.cat([hidden * share, share], dim=-1))
+        return share * product(terms, weight), of_weight[..., :-1], of_weight[..., -1], None
