@@ -66,9 +66,7 @@ class PackedLinear(ElmoLinear):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         packed = usable_copy(self.packed, self.weight)
-        if packed is None or len(input) >= PackedWeight.MANY_ROWS:
-            return super().forward(input)
-        return packed(input, self.bias)
+        return super().forward(input) if packed is None else packed(input, self.bias)
 
 
 class ElmoHighway(nn.Module):

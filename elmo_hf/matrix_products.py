@@ -28,7 +28,7 @@ def product(
 
 def use_onednn(left: torch.Tensor, right: torch.Tensor) -> bool:
     return (
-        left[0].numel() * right.shape[2] >= MANY
+        left.shape[1] * left.shape[2] * right.shape[2] >= MANY
         and left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
         and can_pack()

@@ -123,8 +123,6 @@ def can_pack() -> bool:
 class PackedWeight(WeightCopy):
     """A linear layer's weight, packed."""
 
-    # From here on the plain product is as fast, and needs no kernel made for this number of rows.
-    MANY_ROWS = 160
     # oneDNN makes and keeps a kernel for every number of rows. Powers of two up to this number, and
     # its multiples, are few, and the rows they add cost next to nothing.
     FEW_ROWS = 16

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from .matrix_products import product, use_onednn
 from .prepared_weights import PackedMatrix, WeightCopy, can_copy, can_pack, usable_copy
 from .recurrence_interface import Backend, LayerInput, LayerOutput, advance_doubled, directions
 
@@ -76,11 +77,16 @@ class PairedWeights(WeightCopy):
     def gates(self, given: list[torch.Tensor], outputs: torch.Tensor | None, out: torch.Tensor):
         """(2, rows, 4 * cell_size), from the input's share and the last outputs; in `out`."""
         gates = torch.stack(given, out=out)
-        return gates if outputs is None else gates.baddbmm_(outputs, self.recurrent)
+        if outputs is None:
+            return gates
+        if use_onednn(outputs, self.recurrent):
+            return product(outputs, self.recurrent, gates)
+        # in place, which takes less time where there is little to multiply
+        return gates.baddbmm_(outputs, self.recurrent)
 
     def project(self, halves: torch.Tensor) -> torch.Tensor:
         """(2, rows, projection_size), from halves of what is to be projected."""
-        return halves.mul_(2) if self.projection is None else torch.bmm(halves, self.projection)
+        return halves.mul_(2) if self.projection is None else product(halves, self.projection)
 
 
 class SingleWeights(WeightCopy):
