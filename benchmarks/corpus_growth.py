@@ -1,24 +1,21 @@
 """How time and memory of `elmo-hf embed` grow with the corpus.
 
-    python benchmarks/corpus_growth.py --text sentences.txt --output results/corpus.json
+    python benchmarks/corpus_growth.py --text sentences.txt --ending .npy
 
 Corpora of 10,000 and 1,000,000 lines drawn from the text, with a number behind each so that no two
-are the same, become one vector per sentence, each in a process of its own, in alternation, for
-medians. The time that one line takes is taken off: it is Python's start.
+are the same, become one vector per sentence, each in a process of its own, in alternation. The time
+that one line takes in the same round is taken off: it is Python's start.
 """
 
 import argparse
-import json
-import os
 import random
-import statistics
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-# lines
-SIZES = (1, 10_000, 1_000_000)
+from measuring import Measure, alternate, report, run
 
 
 def write_corpus(path: Path, lines: list[str], count: int) -> Path:
@@ -28,16 +25,16 @@ def write_corpus(path: Path, lines: list[str], count: int) -> Path:
     return path
 
 
-def embed(model: str, source: Path, output: Path) -> tuple[float, float]:
-    """Seconds, and the most memory in MB."""
-    command = [sys.executable, "-m", "elmo_hf", "embed", "--model", model, "--input", str(source)]
-    command += ["--output", str(output), "--layers", "mix", "--pooling", "mean", "--overwrite"]
+def name_of(size: int) -> str:
+    return f"{size:,} sentences"
+
+
+def embed(model: str, source: Path, output: Path) -> dict[str, float]:
+    command = [sys.executable, "-m", "elmo_hf", "embed", "--model", model, "--input", source]
+    command += ["--output", output, "--layers", "mix", "--pooling", "mean", "--overwrite"]
     started = time.perf_counter()
-    process = os.posix_spawn(sys.executable, command, os.environ)
-    _, status, usage = os.wait4(process, 0)
-    if status:
-        raise SystemExit("elmo-hf embed failed.")
-    return time.perf_counter() - started, usage.ru_maxrss / 1024
+    _, memory = run(command)
+    return {"seconds": time.perf_counter() - started, "peak_rss_mb": memory}
 
 
 def main() -> None:
@@ -46,33 +43,24 @@ def main() -> None:
     )
     parser.add_argument("--model", default="bundled", help="an ELMo folder")
     parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence per line")
-    parser.add_argument("--endings", nargs="+", default=[".npy", ".parquet", ".hdf5"])
+    parser.add_argument("--ending", default=".npy", help="of the file with the vectors")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000_000, 10_000])
     parser.add_argument("--rounds", type=int, default=5, help="of several minutes each")
-    parser.add_argument("--output", type=Path, required=True, help="JSON; grows with every run")
     args = parser.parse_args()
     lines = [line.strip() for line in args.text.open(encoding="utf-8") if line.strip()]
-    results = json.loads(args.output.read_text()) if args.output.exists() else {}
     with TemporaryDirectory() as folder:
-        for ending in args.endings:
-            runs: dict[int, list] = {size: [] for size in SIZES}
-            for size in SIZES * args.rounds:
-                source = write_corpus(Path(folder) / "text", lines, size)
-                runs[size].append(embed(args.model, source, Path(folder) / f"vectors{ending}"))
-                print(ending, size, *runs[size][-1], flush=True)
-            medians = {
-                size: [*map(statistics.median, zip(*r, strict=True))] for size, r in runs.items()
-            }
-            start = medians.pop(1)[0]
-            results[ending] = {"rounds": args.rounds} | {
-                f"{size}": {
-                    "peak_rss_mb": memory,
-                    "highest_peak_rss_mb": max(peak for _, peak in runs[size]),
-                    "us_per_sentence": (seconds - start) / size * 1e6,
-                }
-                for size, (seconds, memory) in medians.items()
-            }
-            args.output.write_text(json.dumps(results, indent=1) + "\n")
-            print(json.dumps(results[ending], indent=1), flush=True)
+        output = Path(folder) / f"vectors{args.ending}"
+        sides: dict[str, Measure] = {}
+        for size in (1, *args.sizes):
+            source = write_corpus(Path(folder) / f"{size}.txt", lines, size)
+            sides[name_of(size)] = partial(embed, args.model, source, output)
+        figures = alternate(sides, args.rounds)
+    starts = figures.pop(name_of(1))["seconds"]
+    for size in args.sizes:
+        side = figures[name_of(size)]
+        speeds = [size / (end - start) for end, start in zip(side["seconds"], starts, strict=True)]
+        side["sentences_per_second"] = speeds
+    report(figures)
 
 
 if __name__ == "__main__":

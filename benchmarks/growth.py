@@ -1,66 +1,47 @@
-"""How speed and memory grow with the length of a sentence and with the batch; ours and AllenNLP.
+"""How speed and memory grow with the length of a sentence or with the batch; ours and AllenNLP.
 
-    python benchmarks/growth.py --peer PEER --weights WEIGHTS/small --model MODELS/small \
-        --text sentences.txt --output benchmarks/results/growth.json
+    python benchmarks/growth.py --words-per-sentence 1000 --text sentences.txt
+    python benchmarks/growth.py --batch 16 --text sentences.txt
 
-The arguments are those of `compare.py`. The words of the text are joined into sentences of 10 to
-10,000 words, one sentence per batch; then the text's own sentences are read in batches of 1 to 256.
+With `--words-per-sentence`, the words of the text are joined into sentences of that length, which
+are read one by one; with `--batch`, the text's own sentences are read in such batches.
 """
 
 import argparse
-import json
-import statistics
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from compare import OURS, alternate
-
-LENGTHS = (10, 100, 1000, 10000)
-BATCHES = (1, 16, 256)
-
-
-def measure(args, text: Path, sentences: int, batch: int) -> dict:
-    options = ["--text", text, "--sentences", sentences, "--batch", batch]
-    sides = {"elmo_hf": [*OURS, "embed", "--model", args.model, *options]}
-    if args.peer:
-        sides["allennlp"] = [args.peer, "allennlp", "embed", "--model", args.weights, *options]
-    return {
-        side: {
-            key: statistics.median(figure[key] for figure in figures)
-            for key in ("tokens_per_second", "peak_rss_mb")
-        }
-        for side, figures in alternate(sides, args.rounds).items()
-    }
+from compare import sides
+from measuring import alternate, report
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--peer", type=Path, help="a program that runs the peers")
-    parser.add_argument("--weights", type=Path, help="a folder of options.json and model.hdf5")
-    parser.add_argument("--model", type=Path, required=True, help="the same model, converted")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--words-per-sentence", type=int, help="read one by one")
+    what.add_argument("--batch", type=int, help="sentences per batch")
     parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence per line")
-    parser.add_argument("--words", type=int, default=10000, help="how many words to read")
+    parser.add_argument("--words", type=int, default=8000, help="how many are joined")
+    parser.add_argument("--sentences", type=int, default=256, help="how many are read in batches")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    words = args.text.read_text(encoding="utf-8").split()[: args.words]
-    results: dict[str, dict] = {"words per sentence": {}, "sentences per batch": {}}
     with TemporaryDirectory() as folder:
-        for length in LENGTHS:
-            lines = [" ".join(words[at : at + length]) for at in range(0, len(words), length)]
-            text = Path(folder) / f"{length}.txt"
-            text.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            figures = measure(args, text, sentences=len(lines), batch=1)
-            results["words per sentence"][length] = figures
-            print("words per sentence", length, figures, flush=True)
-    for batch in BATCHES:
-        figures = measure(args, args.text, sentences=256, batch=batch)
-        results["sentences per batch"][batch] = figures
-        print("sentences per batch", batch, figures, flush=True)
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(json.dumps(results, indent=1) + "\n")
+        text, sentences = args.text, args.sentences
+        if args.words_per_sentence:
+            text = Path(folder) / "text.txt"
+            sentences = join_words(args.text, args.words, args.words_per_sentence, text)
+        options = ["--text", text, "--sentences", sentences, "--batch", args.batch or 1]
+        report(alternate(sides("small", "batch-32", options, ["allennlp"]), args.rounds))
+
+
+def join_words(text: Path, count: int, length: int, target: Path) -> int:
+    """The first words of a text in sentences of one length; returns how many they are."""
+    words = text.read_text(encoding="utf-8").split()[:count]
+    lines = [" ".join(words[at : at + length]) for at in range(0, len(words), length)]
+    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return len(lines)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,16 @@
 """The ONNX file of a model beside the model: size, words per second, and what int8 would give.
 
-    python benchmarks/onnx_speed.py --model elmo --text sentences.txt --output onnx.json
+    python benchmarks/onnx_speed.py --batch 32 --text sentences.txt
 
 Words in, all layers out, tokenisation included: torch with `prepare_for_inference`, onnxruntime on
 the float32 export, and onnxruntime on the same file with its products' weights in int8
-(`quantize_dynamic`). All three in one process, alternating; medians of the rounds, and for int8
-the cosines of the words' vectors with torch's, layer by layer.
+(`quantize_dynamic`). All three alternate in one process. For int8 the last figures are the cosines
+of the words' vectors with torch's, the mean and the lowest of each layer.
 """
 
 import argparse
-import json
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,6 +18,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
+from measuring import alternate, report, timed
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from ours import batches, read_sentences
 
@@ -79,54 +78,52 @@ def main() -> None:
     parser.add_argument("--model", type=find_model, default="bundled")
     parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence per line")
     parser.add_argument("--sentences", type=int, default=256, help="how many of its lines to use")
-    parser.add_argument("--batch", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--batch", type=int, default=32, help="sentences per batch")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, help="a JSON file for all of the figures")
     args = parser.parse_args()
     sentences = read_sentences(args.text, args.sentences)
+    groups = batches(sentences, args.batch, by_length=False)
     tokenizer = ElmoTokenizer.from_pretrained(args.model)
-    report: dict = {"sentences": len(sentences), "rounds": args.rounds, "batches": {}}
 
     def encode(batch: list[list[str]]) -> dict[str, torch.Tensor]:
         return dict(tokenizer(batch, is_split_into_words=True, padding=True, return_tensors="pt"))
+
+    def read_all(layers: Layers) -> None:
+        for group in groups:
+            layers(encode(group))
 
     with TemporaryDirectory() as folder:
         whole, small = Path(folder) / "float32.onnx", Path(folder) / "int8.onnx"
         write_onnx(PaddedElmo(ElmoModel.from_pretrained(args.model)), whole)
         write_int8(whole, small)
-        report["megabytes"] = {file.stem: file.stat().st_size / 1e6 for file in (whole, small)}
-        sides = {
+        sizes = {file.stem: file.stat().st_size / 1e6 for file in (whole, small)}
+        layers = {
             "torch": in_torch(ElmoModel.from_pretrained(args.model).prepare_for_inference()),
-            "float32": in_onnxruntime(whole),
-            "int8": in_onnxruntime(small),
+            "onnx float32": in_onnxruntime(whole),
+            "onnx int8": in_onnxruntime(small),
         }
-    for size in args.batch:
-        groups = batches(sentences, size, by_length=False)
-        speeds: dict[str, list[float]] = {name: [] for name in sides}
-        for run in sides.values():
-            run(encode(groups[0]))
-        for _ in range(args.rounds):
-            for name, run in sides.items():
-                started = time.perf_counter()
-                for group in groups:
-                    run(encode(group))
-                seconds = time.perf_counter() - started
-                speeds[name].append(sum(map(len, sentences)) / seconds)
-        report["batches"][size] = {name: statistics.median(all_) for name, all_ in speeds.items()}
-        print(size, {name: round(speed) for name, speed in report["batches"][size].items()})
-    found = []
-    for group in batches(sentences, 32, by_length=False):
-        words = encode(group)
-        mask = words["attention_mask"].bool().numpy()
-        found.append(cosines(sides["torch"](words), sides["int8"](words), mask))
-    together = np.concatenate(found, axis=1)
-    report["int8_cosine"] = {
-        "mean": together.mean(axis=1).tolist(),
-        "lowest": together.min(axis=1).tolist(),
+    for run in layers.values():
+        run(encode(groups[0]))
+    words = sum(map(len, sentences))
+    sides = {name: timed(partial(read_all, run), words) for name, run in layers.items()}
+    figures = alternate(sides, args.rounds)
+    for stem, megabytes in sizes.items():
+        figures[f"onnx {stem}"]["megabytes"] = [megabytes]
+    found = compare_vectors(layers["torch"], layers["onnx int8"], map(encode, groups))
+    figures["onnx int8"] |= {
+        "mean_cosine": found.mean(axis=1).tolist(),
+        "lowest_cosine": found.min(axis=1).tolist(),
     }
-    print(json.dumps({name: report[name] for name in ("megabytes", "int8_cosine")}))
-    if args.output:
-        args.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    report(figures)
+
+
+def compare_vectors(ours: Layers, theirs: Layers, encoded: Iterable) -> np.ndarray:
+    """The cosines of all words' vectors, (layers, words)."""
+    found = []
+    for words in encoded:
+        mask = words["attention_mask"].bool().numpy()
+        found.append(cosines(ours(words), theirs(words), mask))
+    return np.concatenate(found, axis=1)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ biLM: no optimizer, random labels, no dropout. `compare.py` calls this and the p
 
 import argparse
 import json
-import resource
 import statistics
 import time
 from pathlib import Path
@@ -74,9 +73,8 @@ def corpus(args, sentences: list[list[str]]) -> dict:
 def measures(
     config, sentences: list[list[str]], boundaries: int, seconds: float, load_seconds: float
 ) -> dict:
-    """Time, memory, and the share of the machine's peak that the biLSTM's products come to."""
+    """Times, and the share of the machine's peak that the biLSTM's products come to."""
     figures = {"seconds": seconds, "load_seconds": load_seconds}
-    figures["peak_rss_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     figures["product_peak_gflops"] = product_peak() / 1e9
     tokens = sum(map(len, sentences)) + boundaries * len(sentences)
     operations = lstm_operations(config, tokens)
@@ -130,11 +128,7 @@ def train(args, sentences: list[list[str]]) -> dict:
         labels[words["attention_mask"] == 0] = -100
         model(**words, labels=labels).loss.backward()
         model.zero_grad()
-    seconds = time.perf_counter() - started
-    return {
-        "seconds": seconds,
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    }
+    return {"seconds": time.perf_counter() - started}
 
 
 def main() -> None:
@@ -153,9 +147,7 @@ def main() -> None:
     sentences = read_sentences(args.text, args.sentences)
     figures = {"corpus": corpus, "embed": embed, "train": train}[args.command](args, sentences)
     words = sum(map(len, sentences))
-    figures = {"peer": "elmo_hf", "tokens": words, **figures}
-    figures["tokens_per_second"] = words / figures["seconds"]
-    print(json.dumps(figures))
+    print(json.dumps({**figures, "words": words, "words_per_second": words / figures["seconds"]}))
 
 
 if __name__ == "__main__":

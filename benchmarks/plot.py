@@ -1,20 +1,24 @@
-"""Pictures of what `compare.py`, `growth.py` and runs of both recipes of pretraining measured.
+"""Pictures of the figures of `run.py`, and of the perplexity of both recipes of pretraining.
 
 python benchmarks/plot.py benchmarks/results
 """
 
 import argparse
 import json
+import statistics
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from models import SIZES
+from plan import BATCHES, LENGTHS, ROWS
 
+# side: median, of one row and one figure
+Medians = dict[str, float]
 COLOURS = {"elmo_hf": "#1f6f8b", "allennlp": "#d97b29", "simple_elmo": "#8a8a8a"}
 SIDES = tuple(COLOURS)
-SIZES = ("small", "medium", "original")
 
 
 def bars(axis, labels: list[str], values: dict[str, list], title: str, unit: str) -> None:
@@ -36,29 +40,44 @@ def bars(axis, labels: list[str], values: dict[str, list], title: str, unit: str
     axis.spines[["top", "right"]].set_visible(False)
 
 
+def medians(results: dict, key: str, figure: str) -> Medians:
+    figures = results.get(key, {"figures": {}})["figures"]
+    found = {side: kinds[figure] for side, kinds in figures.items() if figure in kinds}
+    return {side: statistics.median(values) for side, values in found.items()}
+
+
+def by_side(rows: list[Medians]) -> dict[str, list]:
+    """One number per row, of the sides that have any."""
+    values = {side: [row.get(side) for row in rows] for side in SIDES}
+    return {side: numbers for side, numbers in values.items() if any(numbers)}
+
+
 def plot_speed(results: dict, path: Path) -> None:
-    names = list(results)
-    figure, axes = plt.subplots(len(names), 1, figsize=(9, 2.6 * len(names)), squeeze=False)
-    for axis, name in zip(axes[:, 0], names, strict=True):
-        cases = {
-            case: figures for case, figures in results[name].items() if case != "largest_error"
-        }
-        values = {
-            side: [figures.get(side, {}).get("words_per_second") for figures in cases.values()]
-            for side in SIDES
-        }
-        values = {side: numbers for side, numbers in values.items() if any(numbers)}
-        bars(axis, list(cases), values, f"{name}: words per second, more is better", "words/s")
+    rows = [row for row in ROWS if row.part in ("speed", "corpus") and row.key in results]
+    cases = {
+        size: [(row.name.partition(", ")[2], row.key) for row in rows if row.name.startswith(size)]
+        for size in SIZES
+    }
+    cases = {size: found for size, found in cases.items() if found}
+    if not cases:
+        return
+    figure, axes = plt.subplots(len(cases), 1, figsize=(9, 2.6 * len(cases)), squeeze=False)
+    for axis, (size, found) in zip(axes[:, 0], cases.items(), strict=True):
+        names, keys = zip(*found, strict=True)
+        values = by_side([medians(results, key, "words_per_second") for key in keys])
+        bars(axis, list(names), values, f"{size}: words per second, more is better", "words/s")
     axes[0, 0].legend(frameon=False, fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    save(figure, path)
 
 
 def plot_cost(results: dict, path: Path) -> None:
     """Loading time and memory at batch 32."""
-    names = [name for name in results if "batch 32" in results[name]]
-    figure, axes = plt.subplots(1, 2, figsize=(9, 1.2 + 0.9 * len(names)))
-    for axis, (key, title, unit) in zip(
+    keys = {size: f"speed: {size}, batch 32" for size in SIZES}
+    keys = {size: key for size, key in keys.items() if key in results}
+    if not keys:
+        return
+    figure, axes = plt.subplots(1, 2, figsize=(9, 1.2 + 0.9 * len(keys)))
+    for axis, (name, title, unit) in zip(
         axes,
         (
             ("load_seconds", "Loading", "seconds, less is better"),
@@ -66,39 +85,34 @@ def plot_cost(results: dict, path: Path) -> None:
         ),
         strict=True,
     ):
-        values = {
-            side: [results[name]["batch 32"].get(side, {}).get(key) for name in names]
-            for side in SIDES
-        }
-        values = {side: numbers for side, numbers in values.items() if any(numbers)}
-        bars(axis, names, values, title, unit)
+        values = by_side([medians(results, key, name) for key in keys.values()])
+        bars(axis, list(keys), values, title, unit)
     axes[0].legend(frameon=False, fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    save(figure, path)
 
 
 def plot_growth(results: dict, path: Path) -> None:
-    figure, axes = plt.subplots(2, len(results), figsize=(9, 6), squeeze=False)
-    units = (("tokens_per_second", "words/s"), ("peak_rss_mb", "peak memory, MB"))
-    for column, (what, sizes) in enumerate(results.items()):
-        for row, (key, unit) in enumerate(units):
+    growths = {
+        "words per sentence": {n: f"growth: {n:,} words per sentence" for n in LENGTHS},
+        "sentences per batch": {n: f"growth: {n} sentences per batch" for n in BATCHES},
+    }
+    if not any(key in results for keys in growths.values() for key in keys.values()):
+        return
+    figure, axes = plt.subplots(2, len(growths), figsize=(9, 6), squeeze=False)
+    units = (("words_per_second", "words/s"), ("peak_rss_mb", "peak memory, MB"))
+    for column, (what, keys) in enumerate(growths.items()):
+        for row, (name, unit) in enumerate(units):
             axis = axes[row, column]
-            for side in SIDES:
-                points = [
-                    (int(size), sides[side][key]) for size, sides in sizes.items() if side in sides
-                ]
-                if points:
-                    axis.plot(
-                        *zip(*points, strict=True), marker="o", color=COLOURS[side], label=side
-                    )
+            values = by_side([medians(results, key, name) for key in keys.values()])
+            for side, numbers in values.items():
+                axis.plot(list(keys), numbers, marker="o", color=COLOURS[side], label=side)
             axis.set_xscale("log")
             axis.set_ylim(bottom=0)
             axis.set_xlabel(what)
             axis.set_ylabel(unit)
             axis.spines[["top", "right"]].set_visible(False)
     axes[0, 0].legend(frameon=False, fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    save(figure, path)
 
 
 def plot_recipes(results: dict, path: Path) -> None:
@@ -111,20 +125,27 @@ def plot_recipes(results: dict, path: Path) -> None:
     axis.set(xlabel="epoch", ylabel="perplexity on WikiText-2 valid")
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False)
+    save(figure, path)
+
+
+def save(figure, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def draw_plots(results: dict, folder: Path) -> None:
+    """Those whose figures are there."""
+    plot_speed(results, folder / "speed.png")
+    plot_cost(results, folder / "cost.png")
+    plot_growth(results, folder / "growth.png")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="where the JSON files are")
     folder = parser.parse_args().folder
-    speed = json.loads((folder / "speed.json").read_text())
-    # the published sizes from small to large, any others after them
-    speed = {name: speed[name] for name in sorted(speed, key=lambda n: (*SIZES, n).index(n))}
-    plot_speed(speed, folder / "speed.png")
-    plot_cost(speed, folder / "cost.png")
-    plot_growth(json.loads((folder / "growth.json").read_text()), folder / "growth.png")
+    draw_plots(json.loads((folder / "figures.json").read_text()), folder)
     plot_recipes(json.loads((folder / "recipes.json").read_text()), folder / "recipes.png")
 
 

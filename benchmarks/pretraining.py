@@ -1,33 +1,28 @@
-"""Pretraining beside simple_elmo, which runs bilm-tf's code: speed, and perplexity as it counts.
+"""Pretraining beside simple_elmo, which runs bilm-tf's code: the same small model and recipe.
 
-    python benchmarks/pretraining.py speed --peer PEER --train train.txt --output speed.json
-    python benchmarks/pretraining.py perplexity --model our-elmo --heldout valid.txt
+    python benchmarks/pretraining.py --train train.txt --words 200000
+    python benchmarks/pretraining.py --train train.txt --heldout valid.txt --rounds 1
 
-`PEER` is a program with `PEER simple_elmo pretrain --train FILE --heldout FILE --work DIR` that
-ends with a line of JSON. `speed` takes the first words of the text and alternates; `perplexity`
-counts as the peer's test does: 32 rows that read on from zeros, each pulling the next sentence when
-it needs one, all of them cut where the first row finds none.
+Both sides read one epoch of the first words of the text, or of all of it; a text of fewer words is
+repeated. Speeds are of the training steps alone, in words of the text. With `--heldout`, perplexity
+is counted as simple_elmo's own test counts it.
 """
 
 import argparse
-import heapq
+import itertools
 import json
-import math
-import statistics
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
-from compare import last_line, run
+from environments import ROOT, peer
+from measuring import Measure, alternate, last_line, report, run
 
-from elmo_hf import ElmoForPreTraining
-from elmo_hf.pretraining.batches import encode_tokens, known_words, number_tokens
-from elmo_hf.word_vocabulary import BEGIN, END
-
-SCRIPT = Path(__file__).parents[1] / "examples" / "run_pretrain.py"
-# the peer's model, as fields of ElmoConfig
-SHAPE = {
+SCRIPT = ROOT / "examples" / "run_pretrain.py"
+PERPLEXITY = Path(__file__).parent / "perplexity.py"
+# the model, as fields of ElmoConfig
+SHAPE: dict = {
     "char_filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256]],
     "num_highway_layers": 1,
     "cell_size": 512,
@@ -35,119 +30,102 @@ SHAPE = {
     "hidden_dropout": 0.1,
     "num_negative_samples": 1024,
 }
-ROWS = 32
+WORDS_PER_STEP = 32 * 20
 
 
-def rows_of_peer(sentences: list[list[str]]) -> tuple[list[list[list[str]]], int]:
-    """What each row reads, and how many steps the peer's test takes."""
-    rows: list[list[list[str]]] = [[] for _ in range(ROWS)]
-    free = [(0, row) for row in range(ROWS)]
-    for sentence in sentences:
-        time, row = heapq.heappop(free)
-        rows[row].append(sentence)
-        heapq.heappush(free, (time + len(sentence) + 1, row))
-    return rows, free[0][0]
+def options_of_peer(shape: dict) -> dict:
+    """The same model and batches as bilm-tf's options."""
+    return {
+        "bidirectional": True,
+        "char_cnn": {
+            "activation": "relu",
+            "embedding": {"dim": 16},
+            "filters": shape["char_filters"],
+            "max_characters_per_token": 50,
+            "n_characters": 261,
+            "n_highway": shape["num_highway_layers"],
+        },
+        "lstm": {
+            "cell_clip": 3,
+            "dim": shape["cell_size"],
+            "n_layers": 2,
+            "proj_clip": 3,
+            "projection_dim": shape["projection_size"],
+            "use_skip_connections": True,
+        },
+        "dropout": shape["hidden_dropout"],
+        "all_clip_norm_val": 10.0,
+        "batch_size": 32,
+        "unroll_steps": 20,
+        "n_negative_samples_batch": shape["num_negative_samples"],
+    }
 
 
-@torch.inference_mode()
-def perplexity(folder: Path, heldout: Path, steps: int = 50) -> dict[str, float]:
-    model = ElmoForPreTraining.from_pretrained(folder).prepare_for_inference()
-    sentences = [line.split() for line in heldout.read_text(encoding="utf-8").splitlines()]
-    rows, length = rows_of_peer([words for words in sentences if words])
-    tokens, targets = {}, {}
-    for name, turn in (("", False), ("_backward", True)):
-        read = [
-            [[END, *reversed(words), BEGIN] if turn else [BEGIN, *words, END] for words in row]
-            for row in rows
-        ]
-        tokens[name] = [[t for s in row for t in s[:-1]][:length] for row in read]
-        targets[name] = [[t for s in row for t in s[1:]][:length] for row in read]
-    total, state = 0.0, None
-    for start in range(0, length, steps):
-        size = min(steps, length - start)
-        batch = {}
-        for name in tokens:
-            some = [row[start : start + size] for row in tokens[name]]
-            goal = [row[start : start + size] for row in targets[name]]
-            batch[f"input_ids{name}"] = encode_tokens(some, size, model.word_rows)
-            batch[f"labels{name}"] = number_tokens(goal, size, known_words(model))
-        output = model(**batch, state=state)
-        state = output.state
-        total += output.loss.item() * size
-    return {"perplexity": math.exp(total / length), "predictions": 2 * ROWS * length}
-
-
-def first_words(text: Path, count: int, target: Path) -> tuple[int, int]:
-    """Whole sentences of about `count` words; returns how many words and sentences they are."""
-    lines, words = [], 0
+def first_words(text: Path, count: int, target: Path) -> None:
+    """Whole sentences of about `count` words; a shorter text begins again."""
     with text.open(encoding="utf-8") as source:
-        for line in source:
+        lines = [line.strip() for line in source if line.strip()]
+    words = 0
+    with target.open("w", encoding="utf-8") as file:
+        for line in itertools.cycle(lines):
             if words >= count:
                 break
-            lines.append(line)
+            file.write(line + "\n")
             words += len(line.split())
-    target.write_text("".join(lines), encoding="utf-8")
-    return words, len(lines)
 
 
-def speed(args) -> dict:
-    figures: dict[str, list[float]] = {"elmo_hf": [], "simple_elmo": []}
+def our_run(text: Path, shape: dict, recipe: str, heldout: Path | None, *more) -> dict[str, float]:
+    """`more` are options of `run_pretrain.py`."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        text, shape = folder / "train.txt", folder / "shape.json"
-        words, sentences = first_words(args.train, args.words, text)
-        shape.write_text(json.dumps(SHAPE))
-        heldout = folder / "heldout.txt"
-        first_words(args.train, 2000, heldout)
-        for number in range(args.rounds):
-            ours = folder / f"ours-{number}"
-            command = [sys.executable, SCRIPT, "--train_file", text, "--config_overrides", shape]
-            command += ["--recipe", "bilm", "--num_train_epochs", 1, "--output_dir", ours]
-            run([*command, "--checkpointing_steps", 10**9])
-            results = json.loads((ours / "all_results.json").read_text())
-            # simple_elmo's figure is of places in the text, the beginnings of sentences included
-            places = (words + sentences) / words
-            figures["elmo_hf"].append(results["train_words_per_second"] * places)
-            if args.peer:
-                work = folder / f"peer-{number}"
-                command = [args.peer, "simple_elmo", "pretrain", "--train", text]
-                printed = last_line([*command, "--heldout", heldout, "--work", work])
-                figures["simple_elmo"].append(printed["tokens_per_second"])
-            print(
-                {side: round(speeds[-1]) for side, speeds in figures.items() if speeds}, flush=True
-            )
-    medians = {side: statistics.median(speeds) for side, speeds in figures.items() if speeds}
-    result = {
-        "words": words,
-        "rounds": args.rounds,
-        "places_per_second": figures,
-        "medians": medians,
-    }
-    if args.peer:
-        result["our_ratio"] = medians["elmo_hf"] / medians["simple_elmo"]
-    return result
+        (folder / "shape.json").write_text(json.dumps(shape))
+        command = [sys.executable, SCRIPT, "--train_file", text, "--output_dir", folder / "model"]
+        command += ["--config_overrides", folder / "shape.json", "--recipe", recipe]
+        command += ["--num_train_epochs", 1, "--checkpointing_steps", 10**9, *more]
+        _, memory = run(command)
+        results = json.loads((folder / "model" / "all_results.json").read_text())
+        figures = {
+            "words": results["train_words"],
+            "words_per_second": results["train_words_per_second"],
+            "peak_rss_mb": memory,
+        }
+        if heldout:
+            command = [sys.executable, PERPLEXITY, "--model", folder / "model"]
+            figures["perplexity"] = last_line([*command, "--heldout", heldout])["perplexity"]
+        return figures
+
+
+def their_run(text: Path, shape: dict, heldout: Path | None, *more) -> dict[str, float]:
+    """`more` are options of the peer."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "options.json").write_text(json.dumps(options_of_peer(shape)))
+        command = peer("simple_elmo", "pretrain", "--train", text, "--work", folder / "model")
+        command += ["--options", folder / "options.json", *more]
+        if heldout:
+            command += ["--heldout", heldout]
+        return last_line(command)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=["speed", "perplexity"])
-    parser.add_argument("--peer", type=Path, help="a program that runs the peer")
-    parser.add_argument("--train", type=Path, help="for speed: one tokenised sentence per line")
-    parser.add_argument("--words", type=int, default=200_000, help="for speed: how many to read")
+    parser.add_argument("--train", type=Path, required=True, help="one tokenised sentence per line")
+    parser.add_argument("--words", type=int, help="how many to read; all of them by default")
+    parser.add_argument("--heldout", type=Path, help="a text whose perplexity is measured")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--model", type=Path, help="for perplexity: a folder of run_pretrain.py")
-    parser.add_argument(
-        "--heldout", type=Path, help="for perplexity: one tokenised sentence per line"
-    )
-    parser.add_argument("--output", type=Path, help="a JSON file for the figures")
     args = parser.parse_args()
-    result = speed(args) if args.command == "speed" else perplexity(args.model, args.heldout)
-    print(json.dumps(result))
-    if args.output is not None:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    with TemporaryDirectory() as folder:
+        text = args.train
+        if args.words:
+            text = Path(folder) / "train.txt"
+            first_words(args.train, args.words, text)
+        sides: dict[str, Measure] = {
+            "elmo_hf": partial(our_run, text, SHAPE, "bilm", args.heldout),
+            "simple_elmo": partial(their_run, text, SHAPE, args.heldout),
+        }
+        report(alternate(sides, args.rounds))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""Tagging raw text against tagging its words, split beforehand, in alternation.
+"""Tagging raw text against tagging its words, split beforehand, in alternation in one process.
 
-    python benchmarks/raw_tagging.py gold.conllu [--rounds 7]
+    python benchmarks/raw_tagging.py --treebank gold.conllu
 
 Both tag the text of a treebank with the bundled tagger and format CoNLL-U; the second is given the
-words that the splitter finds. The figure is the ratio of the medians of words per second.
+words that the splitter finds.
 """
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+
+from measuring import alternate, report, timed
 
 from elmo_hf import ElmoTagger
 from elmo_hf.tagging.conllu import format_sentence
@@ -24,10 +24,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("gold", type=Path, help="a CoNLL-U file")
+    parser.add_argument("--treebank", type=Path, required=True, help="a CoNLL-U file")
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured")
     args = parser.parse_args()
-    texts = [paragraph.text.rstrip() + "\n" for paragraph in read_paragraphs(args.gold)]
+    texts = [paragraph.text.rstrip() + "\n" for paragraph in read_paragraphs(args.treebank)]
     tagger = ElmoTagger()
     sentences = [sentence.words for text in texts for sentence in tagger.split(text)]
 
@@ -43,18 +43,11 @@ def main() -> None:
         return sum(len(format_sentence(s.words, s.tags)) for s in tagger.tag(sentences))
 
     words = sum(map(len, sentences))
-    speeds: dict[Callable[[], int], list[float]] = {raw: [], tokenised: []}
-    # the first round warms up
-    for number in range(args.rounds + 1):
-        for work, found in speeds.items():
-            started = time.perf_counter()
-            work()
-            if number:
-                found.append(words / (time.perf_counter() - started))
-    medians = {work.__name__: statistics.median(found) for work, found in speeds.items()}
-    for name, speed in medians.items():
-        print(f"{name:<10} {speed:8,.0f} words/s")
-    print(f"ratio      {medians['raw'] / medians['tokenised']:8.2f}")
+    # each warms up
+    raw()
+    tokenised()
+    sides = {"raw text": timed(raw, words), "words": timed(tokenised, words)}
+    report(alternate(sides, args.rounds))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,23 @@
-"""Our tokenizer beside AllenNLP 2.10.1's own character mapping, in one process and on one text.
+"""Our tokenizer beside AllenNLP's own character mapping, on one text.
 
-    python benchmarks/tokenizer_speed.py --allennlp allennlp-2.10.1 --text sentences.txt
+    python benchmarks/tokenizer_speed.py --case split-words --text sentences.txt
 
-`--allennlp` is the unpacked sdist of AllenNLP. Only its file `elmo_indexer.py` is loaded; stand-ins
-replace what this file imports besides the mapping, so AllenNLP need not be installed. The ids are
-compared before anything is timed, and the two sides take turns, so that a busy machine slows both.
-For lists our side also returns offsets, which AllenNLP does not.
+Only AllenNLP's file `elmo_indexer.py` is loaded; stand-ins replace what this file imports besides
+the mapping. The ids are compared before anything is timed. A call takes milliseconds, so the two
+sides take turns within one process. For lists our side also returns offsets, which AllenNLP does
+not.
 """
 
 import argparse
 import importlib.util
-import statistics
 import sys
-import time
 import types
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from environments import package_of
+from measuring import alternate, report, timed
 
 from elmo_hf import ElmoTokenizer
 
@@ -28,8 +28,8 @@ class StandIn:
         return lambda decorated: decorated
 
 
-def load_mapper(folder: Path):
-    """AllenNLP's `ELMoCharacterMapper`, from a folder that holds the package `allennlp`."""
+def load_mapper(package: Path):
+    """AllenNLP's `ELMoCharacterMapper`."""
     names = {
         "allennlp.common.util": ["pad_sequence_to_length"],
         "allennlp.data.tokenizers": ["Token"],
@@ -40,7 +40,7 @@ def load_mapper(folder: Path):
         module = types.ModuleType(name)
         module.__dict__.update(dict.fromkeys(members, StandIn))
         sys.modules[name] = module
-    path = folder / "allennlp/data/token_indexers/elmo_indexer.py"
+    path = package / "data/token_indexers/elmo_indexer.py"
     spec = importlib.util.spec_from_file_location("elmo_indexer", path)
     if spec is None or spec.loader is None:
         raise SystemExit(f"{path} is not a module of AllenNLP.")
@@ -49,70 +49,58 @@ def load_mapper(folder: Path):
     return module.ELMoCharacterMapper()
 
 
-def seconds(function: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
+def split_words(encode: Callable, tokenizer: ElmoTokenizer, texts: list[str]) -> tuple:
+    sentences = [text.split() for text in texts]
+    options = {"is_split_into_words": True, "return_offsets_mapping": True}
+    return (
+        lambda: tokenizer(sentences, **options)["input_ids"],
+        lambda: [[encode(word) for word in words] for words in sentences],
+    )
+
+
+def raw_strings(encode: Callable, tokenizer: ElmoTokenizer, texts: list[str]) -> tuple:
+    return (
+        lambda: tokenizer(texts, return_offsets_mapping=True)["input_ids"],
+        lambda: [[encode(word) for word in text.split()] for text in texts],
+    )
+
+
+def padded_tensor(encode: Callable, tokenizer: ElmoTokenizer, texts: list[str]) -> tuple:
+    sentences = [text.split() for text in texts]
+    options = {"is_split_into_words": True, "padding": True, "return_tensors": "pt"}
+
+    def theirs() -> torch.Tensor:
+        ids = torch.zeros(len(sentences), max(map(len, sentences)), 50, dtype=torch.long)
+        for row, words in enumerate(sentences):
+            ids[row, : len(words)] = torch.tensor([encode(word) for word in words])
+        return ids
+
+    return lambda: tokenizer(sentences, **options)["input_ids"], theirs
+
+
+CASES = {"split-words": split_words, "raw-strings": raw_strings, "padded-tensor": padded_tensor}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--allennlp", type=Path, required=True, help="unpacked sdist, 2.10.1")
+    parser.add_argument("--case", choices=CASES, required=True)
     parser.add_argument("--text", type=Path, required=True, help="one UTF-8 sentence per line")
     parser.add_argument("--sentences", type=int, default=1000, help="sentences in one call")
     parser.add_argument("--rounds", type=int, default=21, help="how often each side is timed")
     args = parser.parse_args()
-
-    encode = load_mapper(args.allennlp).convert_word_to_char_ids
-    tokenizer = ElmoTokenizer()
     lines = args.text.read_text(encoding="utf-8").splitlines()
     texts = [line for line in lines if line.strip()][: args.sentences]
-    sentences = [text.split() for text in texts]
-
-    def their_lists():
-        return [[encode(word) for word in words] for words in sentences]
-
-    def our_lists():
-        batch = tokenizer(sentences, is_split_into_words=True, return_offsets_mapping=True)
-        return batch["input_ids"]
-
-    def their_texts():
-        return [[encode(word) for word in text.split()] for text in texts]
-
-    def our_texts():
-        return tokenizer(texts, return_offsets_mapping=True)["input_ids"]
-
-    def their_tensor():
-        ids = torch.zeros(len(sentences), max(map(len, sentences)), 50, dtype=torch.long)
-        for row, words in enumerate(sentences):
-            ids[row, : len(words)] = torch.tensor([encode(word) for word in words])
-        return ids
-
-    def our_tensor():
-        options = {"is_split_into_words": True, "padding": True, "return_tensors": "pt"}
-        return tokenizer(sentences, **options)["input_ids"]
-
-    cases = {
-        "split words": (their_lists, our_lists),
-        "raw strings": (their_texts, our_texts),
-        "padded tensor": (their_tensor, our_tensor),
-    }
-    for name, (theirs, ours) in cases.items():
-        expected, found = theirs(), ours()
-        equal = expected == found if isinstance(expected, list) else torch.equal(expected, found)
-        if not equal:
-            raise SystemExit(f"The ids differ for {name}, so there is nothing to time.")
-
-    words = sum(map(len, sentences))
-    print(f"{len(texts)} sentences, {words} words per call; medians of {args.rounds} calls each")
-    for name, (theirs, ours) in cases.items():
-        times = [(seconds(theirs), seconds(ours)) for _ in range(args.rounds)]
-        their, our = (1e3 * statistics.median(column) for column in zip(*times, strict=True))
-        print(
-            f"{name:14}  allennlp {their:6.1f} ms  elmo_hf {our:6.1f} ms  {their / our:.1f} times"
-        )
+    encode = load_mapper(package_of("allennlp")).convert_word_to_char_ids
+    ours, theirs = CASES[args.case](encode, ElmoTokenizer(), texts)
+    found, expected = ours(), theirs()
+    equal = expected == found if isinstance(expected, list) else torch.equal(expected, found)
+    if not equal:
+        raise SystemExit(f"The ids differ for {args.case}, so there is nothing to time.")
+    words = sum(len(text.split()) for text in texts)
+    sides = {"elmo_hf": timed(ours, words), "allennlp": timed(theirs, words)}
+    report(alternate(sides, args.rounds))
 
 
 if __name__ == "__main__":
