@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := outputs/demo
 
-.PHONY: help demo test test-fast test-faults test-ecosystem test-lowest lint format clean
+.PHONY: help demo benchmark test test-fast test-faults test-ecosystem test-lowest lint format clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,17 @@ demo: .venv/.installed  ## embed two sentences, convert weights both ways, train
 	echo "Will you book the book? Don't!" | $(BIN)/elmo-hf tag --model $(DEMO)/tagger
 	$(BIN)/python examples/tagging_table.py $(DEMO)/tagger-on-an-untrained-biLM $(DEMO)/tagger
 	@echo "Open $(DEMO)/tagger/report.html"
+
+.venv/.benchmark: .venv/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[onnx]'
+	touch $@
+
+# `make benchmark QUICK=1`; or `make benchmark TEXT=sentences.txt TRAIN=train.txt HELDOUT=valid.txt`; with
+# RESULTS=benchmarks/results the figures of the repository are replaced.
+RESULTS ?= outputs/benchmark$(if $(QUICK),-quick)
+benchmark: .venv/.benchmark  ## compare speed and memory with AllenNLP and simple_elmo; QUICK=1 takes 15 minutes, all rows hours
+	$(BIN)/python benchmarks/run.py --output $(RESULTS) $(if $(QUICK),--quick) \
+		$(if $(TEXT),--text $(TEXT)) $(if $(TRAIN),--train $(TRAIN)) $(if $(HELDOUT),--heldout $(HELDOUT))
 
 # Two processes of one thread each, since most of the time is spent in programs that the tests start.
 IN_TWO := --numprocesses 2 --dist loadfile

@@ -23,7 +23,7 @@ def main() -> None:
     what.add_argument("--words-per-sentence", type=int, help="read one by one")
     what.add_argument("--batch", type=int, help="sentences per batch")
     parser.add_argument("--text", type=Path, required=True, help="one tokenised sentence per line")
-    parser.add_argument("--words", type=int, default=8000, help="how many are joined")
+    parser.add_argument("--words", type=int, default=10000, help="how many are joined")
     parser.add_argument("--sentences", type=int, default=256, help="how many are read in batches")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()

@@ -38,6 +38,7 @@ def speed(
     rounds: int,
     seconds: int,
     *,
+    part: str = "speed",
     simple_elmo: bool = False,
     quick: int = 0,
     quick_seconds: int = 0,
@@ -45,7 +46,7 @@ def speed(
     """`quick` is the number of sentences with QUICK=1."""
     options = f"--model {size} --case {case}" + " --peers allennlp simple_elmo" * simple_elmo
     return Row(
-        "corpus" if case == "corpus" else "speed",
+        part,
         f"{size}, {case.replace('-', ' ', 1).replace('-', ', ')}",
         "compare.py",
         f"{options} --sentences {sentences} --rounds {rounds}",
@@ -77,7 +78,7 @@ def onnx(batch: int, quick: str) -> Row:
     return Row("onnx", name, "onnx_speed.py", options, quick=f"{options} {quick}", quick_seconds=30)
 
 
-LENGTHS = (10, 100, 1000, 8000)
+LENGTHS = (10, 100, 1000, 10000)
 BATCHES = (1, 16, 256)
 ROWS = (
     agreement("small", quick=True),
@@ -96,10 +97,10 @@ ROWS = (
     speed("original", "batch-32-sorted", 512, 5, 500),
     speed("original", "batch-1", 24, 5, 150),
     speed("original", "batch-128", 128, 3, 150),
-    speed("small", "corpus", 2001, 5, 500, quick=256, quick_seconds=100),
-    speed("original", "corpus", 2001, 5, 1500),
-    *(growth(f"{n:,} words per sentence", f"--words-per-sentence {n}") for n in LENGTHS),
-    *(growth(f"{n} sentences per batch", f"--batch {n}") for n in BATCHES),
+    speed("small", "corpus", 2001, 5, 500, part="corpus", quick=256, quick_seconds=100),
+    speed("original", "corpus", 2001, 5, 1500, part="corpus"),
+    *(growth(f"sentences of {n:,} words", f"--words-per-sentence {n}") for n in LENGTHS),
+    *(growth(f"batches of {n}", f"--batch {n}") for n in BATCHES),
     Row("large corpus", "elmo-hf embed, .npy", "corpus_growth.py", "--ending .npy", seconds=2100),
     tokenizer("split-words"),
     tokenizer("raw-strings"),

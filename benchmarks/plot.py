@@ -93,8 +93,8 @@ def plot_cost(results: dict, path: Path) -> None:
 
 def plot_growth(results: dict, path: Path) -> None:
     growths = {
-        "words per sentence": {n: f"growth: {n:,} words per sentence" for n in LENGTHS},
-        "sentences per batch": {n: f"growth: {n} sentences per batch" for n in BATCHES},
+        "words per sentence": {n: f"growth: sentences of {n:,} words" for n in LENGTHS},
+        "sentences per batch": {n: f"growth: batches of {n}" for n in BATCHES},
     }
     if not any(key in results for keys in growths.values() for key in keys.values()):
         return

@@ -96,8 +96,10 @@ def measure(benchmark: Benchmark, row: Row) -> dict:
     done = subprocess.run(benchmark.command(row), stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{shlex.join(benchmark.command(row))} failed")
+    figures = json.loads(done.stdout.strip().splitlines()[-1])
     return {
-        "figures": json.loads(done.stdout.strip().splitlines()[-1]),
+        "figures": figures,
+        "rounds": max(len(values) for side in figures.values() for values in side.values()),
         "conditions": benchmark.conditions(row),
         "date": time.strftime("%Y-%m-%d"),
         "seconds": round(time.perf_counter() - started, 1),

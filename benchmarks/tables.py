@@ -120,14 +120,6 @@ def in_words(row: Row, entry: dict) -> str:
     return f"{row.key}: {said} ({table.figure.replace('_', ' ')})"
 
 
-def extent(figures: dict) -> str:
-    """How much was read, and how often."""
-    first = next(iter(figures.values()))
-    rounds = max(map(len, first.values()))
-    words = f"{first['words'][0]:,.0f} x " if "words" in first else ""
-    return f"{words}{rounds}"
-
-
 def markdown(table: Table, results: dict[str, dict], notes: list[str]) -> str:
     """`notes` collects what rows were measured on; a row names its place there."""
     rows = [row for row in ROWS if row.part == table.part and row.key in results]
@@ -135,14 +127,20 @@ def markdown(table: Table, results: dict[str, dict], notes: list[str]) -> str:
     sides = list(dict.fromkeys(side for found in shown.values() for side in found))
     if not sides:
         return ""
-    lines = [["", "words x rounds", *sides, "measured on"]]
-    lines.append(["---"] * len(lines[0]))
+    lines = [["", "words", "rounds", *sides, "measured on"], ["---"] * (len(sides) + 4)]
     for row, found in shown.items():
-        entry = results[row.key]
-        in_order = [found.get(side, "") for side in sides]
-        lines.append([row.name, extent(entry["figures"]), *in_order, note(entry, notes)])
+        if found:
+            entry = results[row.key]
+            in_order = [found.get(side, "") for side in sides]
+            words, rounds = words_read(entry["figures"]), str(entry["rounds"])
+            lines.append([row.name, words, rounds, *in_order, note(entry, notes)])
     drawn = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"## {table.title}\n\n{table.about}\n\n{drawn}\n"
+
+
+def words_read(figures: dict) -> str:
+    first = next(iter(figures.values()))
+    return f"{first['words'][0]:,.0f}" if "words" in first else ""
 
 
 def note(entry: dict, notes: list[str]) -> str:
