@@ -21,9 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from one_case import CASES
+from texts import SAMPLE, as_lines
 
 PROGRAM = Path(__file__).resolve().parent / "one_case.py"
-SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "sample" / "train.conllu"
 CONFIDENCE, TOLERANCE = 0.95, 1.03
 
 
@@ -41,16 +41,6 @@ def run_case(checkout: Path, case: str, *arguments: str | Path) -> dict:
     if Path(found["package"]) != checkout / "elmo_hf":
         raise SystemExit(f"{checkout} was meant, but {found['package']} was imported.")
     return found
-
-
-def sample_sentences() -> str:
-    """The sample's words, one sentence per line."""
-    sentences = SAMPLE.read_text(encoding="utf-8").strip().split("\n\n")
-    words = [
-        [line.split("\t")[1] for line in sentence.splitlines() if line[:1].isdigit()]
-        for sentence in sentences
-    ]
-    return "".join(" ".join(sentence) + "\n" for sentence in words)
 
 
 def median_interval(ratios: list[float]) -> tuple[float, float] | None:
@@ -85,8 +75,7 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, dict]:
     checkouts = {"old": args.old.resolve(), "new": args.new.resolve()}
     text = args.text
     if text is None:
-        text = folder / "sample.txt"
-        text.write_text(sample_sentences(), encoding="utf-8")
+        text = as_lines([SAMPLE / "train.conllu"], "the sample", folder / "sample.txt").path
     models = {side: folder / side for side in checkouts}
     for side, checkout in checkouts.items():
         if not (models[side] / "pretraining" / "model.safetensors").exists():

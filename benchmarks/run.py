@@ -14,11 +14,13 @@ import json
 import os
 import platform
 import shlex
+import signal
 import subprocess
 import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from environments import ALONE, ROOT, environment
@@ -90,13 +92,32 @@ def is_done(benchmark: Benchmark, row: Row, results: dict[str, dict]) -> bool:
     return found is not None and found["conditions"] == benchmark.conditions(row)
 
 
+def run_alone(command: list[str]) -> str:
+    """What a program prints; if we are interrupted, its processes and their files go with us."""
+    with (
+        TemporaryDirectory() as folder,
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"TMPDIR": folder},
+            process_group=0,
+        ) as process,
+    ):
+        try:
+            printed, _ = process.communicate()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            raise
+    if process.returncode:
+        raise RuntimeError(f"{shlex.join(command)} failed")
+    return printed
+
+
 def measure(benchmark: Benchmark, row: Row) -> dict:
     """A row's entry in `figures.json`."""
     started = time.perf_counter()
-    done = subprocess.run(benchmark.command(row), stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{shlex.join(benchmark.command(row))} failed")
-    figures = json.loads(done.stdout.strip().splitlines()[-1])
+    figures = json.loads(run_alone(benchmark.command(row)).strip().splitlines()[-1])
     return {
         "figures": figures,
         "rounds": max(len(values) for side in figures.values() for values in side.values()),

@@ -23,7 +23,8 @@ def sentences_of(source: Path) -> list[str]:
     """Words between blanks: of CoNLL-U files, or the lines of any other."""
     if source.suffix == ".conllu":
         return [" ".join(sentence["tokens"]) for sentence in read_tagged(source)]
-    return [line for line in source.read_text(encoding="utf-8").splitlines() if line.strip()]
+    with source.open(encoding="utf-8") as lines:
+        return [line.rstrip("\n") for line in lines if line.strip()]
 
 
 def as_lines(sources: list[Path], name: str, target: Path) -> Text:

@@ -96,8 +96,8 @@ def pretrain(args):
     tf.compat.v1.disable_eager_execution()
     tf.compat.v1.disable_v2_behavior()
     LMDataset.get_sentence = end_quietly(LMDataset.get_sentence)
-    lines = args.train.read_text(encoding="utf-8").splitlines()
-    sentences = [line.split() for line in lines if line.strip()]
+    with args.train.open(encoding="utf-8") as lines:
+        sentences = [line.split() for line in lines if line.strip()]
     counts = collections.Counter(word for words in sentences for word in words)
     args.work.mkdir(parents=True, exist_ok=True)
     vocabulary = args.work / "vocab.txt"

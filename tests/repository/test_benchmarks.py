@@ -3,13 +3,16 @@
 import json
 import re
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+import environments  # noqa: E402
 import measuring  # noqa: E402
 import plan  # noqa: E402
 import run  # noqa: E402
@@ -153,6 +156,44 @@ def test_texts_are_the_sample_or_what_is_named(tmp_path, monkeypatch):
     named.write_text("\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"no sentence in 'mine.txt'"):
         texts.prepare(named, None, None)
+
+
+def test_an_interrupted_row_takes_its_processes_and_files_along(tmp_path):
+    """The program of a row starts another one, and both have a temporary folder."""
+    inner = (
+        "import sys, tempfile, time; t = tempfile.mkdtemp(); print(t, flush=True); time.sleep(60)"
+    )
+    outer = f"""
+import signal, subprocess, sys, os
+inner = subprocess.Popen([sys.executable, "-c", {inner!r}], stdout=subprocess.PIPE, text=True)
+folder = inner.stdout.readline().strip()
+open({str(tmp_path / "said")!r}, "w").write(f"{{inner.pid}} {{folder}}")
+os.kill(os.getppid(), signal.SIGINT)
+inner.wait()
+"""
+    with pytest.raises(KeyboardInterrupt):
+        run.run_alone([sys.executable, "-c", outer])
+    process, folder = (tmp_path / "said").read_text().split()
+    assert not Path(folder).exists()
+    for _ in range(100):
+        if (
+            not Path(f"/proc/{process}").exists()
+            or "\nState:\tZ" in Path(f"/proc/{process}/status").read_text()
+        ):
+            return
+        time.sleep(0.1)
+    pytest.fail("The inner program is still running.")
+
+
+def test_what_pip_cannot_install_is_one_sentence(monkeypatch, tmp_path):
+    said = "WARNING: Retrying\nERROR: No matching distribution found for torch\n"
+    monkeypatch.setattr(
+        environments.subprocess, "run", lambda *a, **k: SimpleNamespace(returncode=1, stderr=said)
+    )
+    with pytest.raises(
+        SystemExit, match=r"install allennlp==2.*found for torch\); check the connec"
+    ):
+        environments.install(tmp_path, "--no-deps", "allennlp==2.10.1")
 
 
 def test_a_program_that_fails_is_named_with_what_it_said():
