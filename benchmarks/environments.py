@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = Path(__file__).resolve().parent / "peers"
 CACHE = ROOT / ".cache" / "peers"
+PYTHON = "bin/python"
 ALONE = {
     "allennlp": ["allennlp==2.10.1"],
     "simple_elmo": ["simple_elmo==0.9.2", "tf_keras==2.21.0"],
@@ -26,10 +27,6 @@ def requirements(name: str) -> str:
     if "constraints.txt" in listed:
         listed += (ROOT / "constraints.txt").read_text(encoding="utf-8")
     return "\n".join([*ALONE[name], listed])
-
-
-def python_of(folder: Path) -> Path:
-    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
 def environment(name: str) -> Path:
@@ -47,7 +44,7 @@ def environment(name: str) -> Path:
 
 
 def install(folder: Path, *what: str) -> None:
-    command = [str(python_of(folder)), "-m", "pip", "install", "--quiet", *what]
+    command = [str(folder / PYTHON), "-m", "pip", "install", "--quiet", *what]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
@@ -60,9 +57,9 @@ def install(folder: Path, *what: str) -> None:
 
 def peer(name: str, *arguments) -> list:
     """The command that runs a peer."""
-    return [python_of(environment(name)), PROGRAMS / f"{name}_peer.py", *arguments]
+    return [environment(name) / PYTHON, PROGRAMS / f"{name}_peer.py", *arguments]
 
 
 def package_of(name: str) -> Path:
     """Where a peer's own package is installed."""
-    return next(environment(name).glob(f"[Ll]ib/**/site-packages/{name}"))
+    return next(environment(name).glob(f"lib/python*/site-packages/{name}"))
