@@ -99,7 +99,10 @@ def main() -> None:
         return
     batch = CASES[args.case][1] or best_batch(args.model, args.text, args.sentences)
     text = ["--text", args.text, "--sentences", args.sentences, "--batch", batch]
-    report(alternate(sides(args.model, args.case, text, args.peers), args.rounds))
+    figures = alternate(sides(args.model, args.case, text, args.peers), args.rounds)
+    for side in figures.values():
+        side["batch"] = [batch]
+    report(figures)
 
 
 if __name__ == "__main__":

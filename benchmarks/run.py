@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -95,7 +96,7 @@ def is_done(benchmark: Benchmark, row: Row, results: dict[str, dict]) -> bool:
 def run_alone(command: list[str]) -> str:
     """What a program prints; if we are interrupted, its processes and their files go with us."""
     with (
-        TemporaryDirectory() as folder,
+        TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -107,7 +108,8 @@ def run_alone(command: list[str]) -> str:
         try:
             printed, _ = process.communicate()
         except BaseException:
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             raise
     if process.returncode:
         raise RuntimeError(f"{shlex.join(command)} failed")

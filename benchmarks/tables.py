@@ -81,13 +81,20 @@ TABLES = (
         "Peak memory of the rows above, in MB.",
     ),
     Table("ONNX", "onnx", "words_per_second", "Words per second of the bundled model, all layers."),
+    Table(
+        "int8",
+        "onnx",
+        "mean_cosine",
+        "The cosine of the words' vectors with torch's, on average over all layers.",
+        ratio=False,
+    ),
     Table("ONNX files", "onnx", "megabytes", "The size of the file in MB.", ratio=False),
     Table("Raw text", "raw text", "words_per_second", "Words per second, tagged."),
 )
 
 
 def number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}" if value < 10 else f"{value:.1f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value < 10 else f"{value:.1f}"
 
 
 def cell(values: list[float], first: list[float] | None) -> str:
