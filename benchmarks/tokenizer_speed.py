@@ -2,51 +2,28 @@
 
     python benchmarks/tokenizer_speed.py --case split-words --text sentences.txt
 
-Only AllenNLP's file `elmo_indexer.py` is loaded; stand-ins replace what this file imports besides
-the mapping. The ids are compared before anything is timed. A call takes milliseconds, so the two
-sides take turns within one process. For lists our side also returns offsets, which AllenNLP does
-not.
+The ids are compared before anything is timed. A call takes milliseconds, so the two sides take
+turns within one process. For lists our side also returns offsets, which AllenNLP does not.
 """
 
 import argparse
-import importlib.util
 import sys
-import types
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from environments import package_of
+from environments import PROGRAMS, package_of
 from measuring import alternate, report, timed
 
 from elmo_hf import ElmoTokenizer
 
 
-class StandIn:
-    @classmethod
-    def register(cls, name: str) -> Callable:
-        return lambda decorated: decorated
+def load_mapper():
+    """AllenNLP's `ELMoCharacterMapper`, loaded as the peer loads it."""
+    sys.path += [str(PROGRAMS), str(package_of("allennlp").parent)]
+    from allennlp_peer import import_elmo
 
-
-def load_mapper(package: Path):
-    """AllenNLP's `ELMoCharacterMapper`."""
-    names = {
-        "allennlp.common.util": ["pad_sequence_to_length"],
-        "allennlp.data.tokenizers": ["Token"],
-        "allennlp.data.token_indexers.token_indexer": ["TokenIndexer", "IndexedTokenList"],
-        "allennlp.data.vocabulary": ["Vocabulary"],
-    }
-    for name, members in names.items():
-        module = types.ModuleType(name)
-        module.__dict__.update(dict.fromkeys(members, StandIn))
-        sys.modules[name] = module
-    path = package / "data/token_indexers/elmo_indexer.py"
-    spec = importlib.util.spec_from_file_location("elmo_indexer", path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{path} is not a module of AllenNLP.")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.ELMoCharacterMapper()
+    return import_elmo()[1]
 
 
 def split_words(encode: Callable, tokenizer: ElmoTokenizer, texts: list[str]) -> tuple:
@@ -92,7 +69,7 @@ def main() -> None:
     args = parser.parse_args()
     lines = args.text.read_text(encoding="utf-8").splitlines()
     texts = [line for line in lines if line.strip()][: args.sentences]
-    encode = load_mapper(package_of("allennlp")).convert_word_to_char_ids
+    encode = load_mapper().convert_word_to_char_ids
     ours, theirs = CASES[args.case](encode, ElmoTokenizer(), texts)
     found, expected = ours(), theirs()
     equal = expected == found if isinstance(expected, list) else torch.equal(expected, found)
