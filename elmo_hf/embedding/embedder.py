@@ -1,9 +1,11 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """`ElmoEmbedder`: sentences in, arrays out, with the methods of AllenNLP's class of that name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import torch
@@ -15,7 +17,9 @@ from elmo_hf.embedding.sentence_embedder import SentenceEmbedder
 from elmo_hf.hub.bundled import BUNDLED, find_model
 from elmo_hf.hub.loading import has_tokenizer, load_elmo, load_tokenizer
 from elmo_hf.modeling_elmo import ElmoModel, ElmoPreTrainedModel
+from elmo_hf.pooling import pool_words
 from elmo_hf.text.batching import check_sentences
+from elmo_hf.text.dataset_rows import check_sentence
 from elmo_hf.text.lines import Line, LineSource
 from elmo_hf.text_splitting import (
     WHITESPACE,
@@ -68,9 +72,7 @@ class ElmoEmbedder(SentenceEmbedder):
         model = options_file or model
         if split is not None:
             find_splitter(split)
-        # a splitter is made when the first text comes: the tokenizer knows its name and language
         self._split = split
-        self._splitter: Splitter | None = None
         self._place: str | None = None
         if isinstance(model, ElmoPreTrainedModel):
             # a tagger has its biLM inside
@@ -90,9 +92,15 @@ class ElmoEmbedder(SentenceEmbedder):
 
     def split(self, text: str) -> Iterable[SplitSentence]:
         """The sentences of a raw text as `embed` reads them, with the span of each word."""
-        if self._splitter is None:
-            self._splitter = make_splitter(self._split, self._place, self.model.config)
         return self._splitter(text)
+
+    @cached_property
+    def _splitter(self) -> Splitter:
+        """Made when the first text comes: the tokenizer knows its name and language."""
+        return make_splitter(self._split, self._place, self.model.config)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_splitter": self._splitter}
 
     def embed(
         self,
@@ -120,6 +128,45 @@ class ElmoEmbedder(SentenceEmbedder):
             arrays = [array.movedim(-2, 0) for array in arrays]
             return nn.utils.rnn.pad_sequence(arrays, batch_first=True).movedim(1, -2)
         return torch.stack(arrays)
+
+    def __call__(
+        self,
+        rows: Mapping[str, Sequence[Any]],
+        column: str = "text",
+        layers: str | int = "all",
+        pooling: str = "none",
+        dtype: str = "float32",
+    ) -> dict[str, list[Any]]:
+        """
+        New columns for rows of a dataset, as `Dataset.map(..., batched=True)` passes them:
+        `embedding` with one array per row. The rows of `column` are lists of words, or raw texts;
+        for these there is also `words`, the words of all sentences of a text, each of which is
+        read by itself.
+        """
+        if column not in rows:
+            raise ValueError(f"The rows have no column {column!r}; they have {', '.join(rows)}.")
+        self.check(layers, pooling, dtype)
+        given = list(rows[column])
+        for number, row in enumerate(given):
+            check_sentence(row, f"Row {number} of a batch: {column!r}")
+        # a text without sentences has the vectors of an empty one
+        texts = [
+            [sentence.words for sentence in self.split(row)] or [[]]
+            if isinstance(row, str)
+            else [row]
+            for row in given
+        ]
+        vectors = self.embed_stream(chain.from_iterable(texts), layers)
+        embedding = []
+        for text in texts:
+            array = np.concatenate([next(vectors) for _ in text], axis=-2)
+            if pooling != "none":
+                array = pool_words(torch.from_numpy(array), None, pooling).numpy()
+            embedding.append(array.astype(dtype, copy=False))
+        columns: dict[str, list[Any]] = {"embedding": embedding}
+        if any(isinstance(row, str) for row in given):
+            columns["words"] = [list(chain.from_iterable(text)) for text in texts]
+        return columns
 
     def embed_sentence(self, sentence: Sequence[str]) -> np.ndarray:
         """All layers of one sentence, (layers, words, size)."""

@@ -1,8 +1,10 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
 """Sentences to vectors with a loaded model: any number of sentences in bounded memory."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +23,8 @@ WINDOW = 1024
 # words, padding included, that the model reads at once
 WORDS_AT_ONCE = 4096
 DTYPES = ("float32", "float16")
+# the process that has imported this module, unlike those it forks
+IMPORTING_PROCESS = os.getpid()
 # how torch's allocator, oneDNN, C++ and cuBLAS report that memory is exhausted
 OUT_OF_MEMORY = (
     "out of memory",
@@ -45,8 +49,24 @@ class SentenceEmbedder:
     def __init__(self, model: ElmoModel, batch_size: int | None = None):
         """`batch_size`: the most sentences that the model reads at once, by default 256."""
         self.batch_size = check_batch_size(batch_size)
+        self._use(model)
+
+    def _use(self, model: ElmoModel) -> None:
         self.model = model.prepare_for_inference()
         self.word_cache = WordCache(self.model, make_tokenizer(model))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What decides the vectors and nothing else: `datasets` makes a fingerprint of it."""
+        return {name: value for name, value in vars(self).items() if name != "word_cache"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if os.getpid() != IMPORTING_PROCESS:
+            # A forked process has none of the threads that its parent's OpenMP counts on, and
+            # would wait for them for ever.
+            torch.set_num_threads(1)
+        vars(self).update(state)
+        # a copy of a model comes unprepared
+        self._use(self.model)
 
     def embed_stream(
         self,

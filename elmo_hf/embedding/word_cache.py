@@ -28,10 +28,6 @@ class WordCache:
         self.lock = RLock()
         self.clear()
 
-    def __reduce__(self):
-        # a copy in another process starts empty
-        return WordCache, (self.model, self.tokenizer, self.size)
-
     def clear(self) -> None:
         with self.lock:
             self._clear()
