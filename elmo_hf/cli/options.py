@@ -49,7 +49,8 @@ Paragraphs = Annotated[
 
 # A text may be given in two ways; `one_input` and `all_inputs` join them.
 TEXT_HELP = (
-    "Text with one tokenised sentence per line: a file, which may be .gz, or a glob in quotes"
+    "Text with one tokenised sentence per line: a file, which may be .gz, a glob in quotes, or an "
+    "address such as s3://bucket/text.txt"
 )
 InputArgument = Annotated[
     str | None,
@@ -62,7 +63,9 @@ InputArgument = Annotated[
 InputOption = Annotated[
     str | None, typer.Option("--input", metavar="INPUT", help="The same as the argument INPUT.")
 ]
-RAW_HELP = "Text: a file, which may be .gz, or a glob in quotes"
+RAW_HELP = (
+    "Text: a file, which may be .gz, a glob in quotes, or an address such as s3://bucket/text.txt"
+)
 RawInputArgument = Annotated[
     str | None,
     typer.Argument(metavar="INPUT", help=f"{RAW_HELP}; by default, or for -, standard input."),

@@ -60,7 +60,11 @@ class TextOptions:
 
     _argument_group_name = "text"
 
-    train_file: str | None = option(None, help="training text, or a glob in quotes; may be .gz")
+    train_file: str | None = option(
+        None,
+        help="training text: a file, which may be .gz, a glob in quotes, or an address such as "
+        "s3://bucket/text.txt",
+    )
     validation_file: str | None = option(None, help="held-out text, evaluated after every epoch")
     test_file: str | None = option(None, help="held-out text, evaluated at the end")
     dataset_name: str | None = option(

@@ -12,9 +12,12 @@ from tempfile import mkdtemp
 from typing import IO
 from uuid import uuid4
 
+from elmo_hf.system.addresses import refuse_address
 from elmo_hf.system.failures import explain_failure
 from elmo_hf.system.processes import lock_file
 
+# what to do with an address in the place of an output
+WRITE_HERE = "write to a path, and copy the result there when it is complete"
 # the folders that are made beside a folder while it is written, and the random end of their names
 BUILDING, OLD = "building", "old"
 RANDOM = "[a-z0-9_]{8}"
@@ -186,6 +189,7 @@ def could_not_write(final: Path) -> str:
 
 def refuse_existing_folder(path: Path, overwrite: bool) -> None:
     """An empty folder is no obstacle; anything else stays unless it may be overwritten."""
+    refuse_address(path, WRITE_HERE)
     if path.resolve() == path.resolve().parent:
         raise ValueError(f"{str(path)!r} is the root of the file system; name a folder in it.")
     is_empty = path.is_dir() and not any(path.iterdir())
@@ -195,6 +199,7 @@ def refuse_existing_folder(path: Path, overwrite: bool) -> None:
 
 def refuse_existing_file(path: Path, overwrite: bool) -> None:
     """A folder is never replaced by a file."""
+    refuse_address(path, WRITE_HERE)
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; name a file.")
     if path.exists() and not overwrite:

@@ -10,6 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from elmo_hf.hub.publish import PUBLISHED
+from elmo_hf.system.addresses import refuse_address
 from elmo_hf.system.processes import Processes
 from elmo_hf.system.writing import locked
 from elmo_hf.training.identity import NAME, WAY_OUT
@@ -83,6 +84,7 @@ def refuse_inputs(folder: Path, inputs: Iterable[object], overwrite: bool) -> No
 
 
 def refuse_occupied(folder: Path, overwrite: bool) -> None:
+    refuse_address(folder, "mount the storage, and name the folder at which it is mounted")
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{str(folder)!r} is a file; choose another --output_dir.")
     if (folder / NAME).exists() or overwrite:

@@ -110,6 +110,10 @@ def options_of(script: str) -> set[str]:
     return set(re.findall(r"--[a-z0-9_-]+", printed))
 
 
+# A script and its options, up to another command or to a script that it starts itself.
+SCRIPT = r"((?:examples|benchmarks)/\S+\.py)((?:(?!examples/)[^|])*)"
+
+
 @pytest.mark.program
 def test_commands_in_the_pages_exist():
     """Every command of ours with its options, every script with its, every target of make."""
@@ -123,7 +127,7 @@ def test_commands_in_the_pages_exist():
                 known |= {"--help"}
                 assert {part for part in arguments if part.startswith("--")} <= known, line
                 seen += 1
-            for script, some in re.findall(r"((?:examples|benchmarks)/\S+\.py)([^|]*)", line):
+            for script, some in re.findall(SCRIPT, line):
                 assert (ROOT / script).exists(), line
                 known = options_of(script)
                 assert set(re.findall(r"(?<!\S)--[a-z0-9_-]+", some)) <= known, line
@@ -140,12 +144,14 @@ def test_commands_in_the_pages_exist():
 OTHERS = {
     "--all",
     "--average",
+    "--config_file",
     "--machine_rank",
     "--main_process_ip",
     "--multi_gpu",
     "--num_machines",
     "--num_processes",
     "--rdzv_backend",
+    "--requeue",
     "--top",
 }
 
