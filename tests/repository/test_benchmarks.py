@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -171,8 +172,13 @@ open({str(tmp_path / "said")!r}, "w").write(f"{{inner.pid}} {{folder}}")
 os.kill(os.getppid(), signal.SIGINT)
 inner.wait()
 """
-    with pytest.raises(KeyboardInterrupt):
-        run.run_alone([sys.executable, "-c", outer])
+    # which a shell may have told its background jobs to ignore
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run.run_alone([sys.executable, "-c", outer])
+    finally:
+        signal.signal(signal.SIGINT, handler)
     process, folder = (tmp_path / "said").read_text().split()
     assert not Path(folder).exists()
     for _ in range(100):
