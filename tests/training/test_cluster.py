@@ -15,12 +15,12 @@ CLUSTER = EXAMPLES / "cluster"
 SCRIPT = """
 import sys
 from pathlib import Path
-from accelerate import PartialState
+from accelerate import Accelerator
 
-state = PartialState()
-Path(sys.argv[1], str(state.process_index)).write_text(f"{state.num_processes} {sys.argv[2:]}")
-state.wait_for_everyone()
-state.destroy_process_group()
+started = Accelerator()
+Path(sys.argv[1], str(started.process_index)).write_text(f"{started.num_processes} {sys.argv[2:]}")
+started.wait_for_everyone()
+started.end_training()
 """
 # what Slurm has in the place of these names: two nodes, which are both this machine
 PROGRAMS = {
