@@ -144,7 +144,6 @@ def test_commands_in_the_pages_exist():
 OTHERS = {
     "--all",
     "--average",
-    "--config_file",
     "--machine_rank",
     "--main_process_ip",
     "--multi_gpu",
