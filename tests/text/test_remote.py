@@ -92,9 +92,11 @@ def test_an_interrupted_fetch_leaves_no_file(monkeypatch, home):
             OSError, match=r"'memory:///texts/a.txt' cannot be fetched: the server does not answer."
         ):
             find_files(address)
-        patched.setattr(
-            MemoryFileSystem, "get_file", lambda self, name, path, **more: Path(path).write_bytes(b"")
-        )
+
+        def cut_short(self, name, path, **more):
+            Path(path).write_bytes(b"")
+
+        patched.setattr(MemoryFileSystem, "get_file", cut_short)
         with pytest.raises(OSError, match=r"cannot be fetched: 0 bytes came of 7; repeat"):
             find_files(address)
     assert not list((home / "texts").glob("*-a.txt"))
