@@ -24,8 +24,17 @@ from elmo_hf.system.writing import part_of
 # Web pages are neither listed nor versioned, and may be without end.
 WEB = ("http", "https")
 # What tells versions of a file apart in the systems of fsspec, the best first.
-VERSIONS = ("ETag", "etag", "blob_id", "mtime", "LastModified", "last_modified", "modified")
-VERSIONS += ("updated", "created")
+VERSIONS = (
+    "ETag",
+    "etag",
+    "blob_id",
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "modified",
+    "updated",
+    "created",
+)
 
 
 def fetch_files(pattern: str) -> list[Path]:
