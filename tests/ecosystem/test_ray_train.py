@@ -6,7 +6,7 @@ import time
 
 import psutil
 import pytest
-from helpers.launch import EXAMPLES, assert_same_weights, run, start
+from helpers.launch import EXAMPLES, assert_same_weights, kill, run, start
 from helpers.tiny import PRETRAINING_SHAPE
 
 LAUNCHER, SCRIPT = "cluster/train_with_ray.py", "run_pretrain.py"
@@ -33,10 +33,20 @@ def expected(arguments, tmp_path_factory):
     return folder
 
 
-def start_with_ray(folder, *arguments):
-    options = ["--num_workers", 2, "--storage_path", folder / "ray", EXAMPLES / SCRIPT]
-    # a cluster of its own, even if this machine has one
-    return start(LAUNCHER, [*options, *arguments], RAY_ADDRESS="local")
+@pytest.fixture
+def start_with_ray(tmp_path):
+    started = []
+
+    def start_one(*arguments):
+        options = ["--num_workers", 2, "--storage_path", tmp_path / "ray", EXAMPLES / SCRIPT]
+        # a cluster of its own, even if this machine has one
+        started.append(start(LAUNCHER, [*options, *arguments], RAY_ADDRESS="local"))
+        return started[-1]
+
+    yield start_one
+    for process in started:
+        if process.poll() is None:
+            kill(process)
 
 
 def workers_of(process):
@@ -44,9 +54,9 @@ def workers_of(process):
     return [child for child in children if "RayTrainWorker" in "".join(child.cmdline())]
 
 
-def test_two_workers_end_like_two_processes(arguments, expected, tmp_path):
-    process = start_with_ray(tmp_path, *arguments, "--output_dir", tmp_path / "elmo")
-    printed, _ = process.communicate(timeout=300)
+def test_two_workers_end_like_two_processes(arguments, expected, tmp_path, start_with_ray):
+    process = start_with_ray(*arguments, "--output_dir", tmp_path / "elmo")
+    printed, _ = process.communicate(timeout=600)
     assert process.returncode == 0, printed
     assert_same_weights(tmp_path / "elmo", expected)
     found, wanted = (
@@ -56,24 +66,24 @@ def test_two_workers_end_like_two_processes(arguments, expected, tmp_path):
     assert found["test_perplexity"] == wanted["test_perplexity"]
 
 
-def test_a_killed_worker_resumes_from_the_checkpoint(arguments, expected, tmp_path):
-    process = start_with_ray(tmp_path, *arguments, "--output_dir", tmp_path / "elmo")
-    deadline = time.time() + 200
+def test_a_killed_worker_resumes_from_the_checkpoint(arguments, expected, tmp_path, start_with_ray):
+    process = start_with_ray(*arguments, "--output_dir", tmp_path / "elmo")
+    deadline = time.time() + 400
     while not list((tmp_path / "elmo").glob("checkpoint-*")):
         assert process.poll() is None and time.time() < deadline
         time.sleep(0.05)
     victims = workers_of(process)
     assert len(victims) == 2
     victims[1].kill()
-    printed, _ = process.communicate(timeout=300)
+    printed, _ = process.communicate(timeout=600)
     assert process.returncode == 0, printed
     assert_same_weights(tmp_path / "elmo", expected)
 
 
-def test_an_error_of_the_script_is_printed_and_ends_the_run(arguments, tmp_path):
+def test_an_error_of_the_script_is_printed_and_ends_the_run(tmp_path, start_with_ray):
     folder = tmp_path / "elmo"
-    process = start_with_ray(tmp_path, "--train_file", tmp_path / "no.txt", "--output_dir", folder)
-    printed, _ = process.communicate(timeout=300)
+    process = start_with_ray("--train_file", tmp_path / "no.txt", "--output_dir", folder)
+    printed, _ = process.communicate(timeout=600)
     assert process.returncode == 1, printed
     assert re.search(r"Error: There is no file '\S+no.txt'", printed)
     assert printed.splitlines()[-1].startswith("Error: The training failed")
