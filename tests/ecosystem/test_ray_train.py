@@ -37,8 +37,9 @@ def expected(arguments, tmp_path_factory):
 def start_with_ray(tmp_path):
     started = []
 
-    def start_one(*arguments):
-        options = ["--num_workers", 2, "--storage_path", tmp_path / "ray", EXAMPLES / SCRIPT]
+    def start_one(*arguments, failures=1):
+        options = ["--num_workers", 2, "--storage_path", tmp_path / "ray"]
+        options += ["--max_failures", failures, EXAMPLES / SCRIPT]
         # a cluster of its own, even if this machine has one
         started.append(start(LAUNCHER, [*options, *arguments], RAY_ADDRESS="local"))
         return started[-1]
@@ -82,7 +83,8 @@ def test_a_killed_worker_resumes_from_the_checkpoint(arguments, expected, tmp_pa
 
 def test_an_error_of_the_script_is_printed_and_ends_the_run(tmp_path, start_with_ray):
     folder = tmp_path / "elmo"
-    process = start_with_ray("--train_file", tmp_path / "no.txt", "--output_dir", folder)
+    options = ["--train_file", tmp_path / "no.txt", "--output_dir", folder]
+    process = start_with_ray(*options, failures=0)
     printed, _ = process.communicate(timeout=600)
     assert process.returncode == 1, printed
     assert re.search(r"Error: There is no file '\S+no.txt'", printed)
