@@ -17,8 +17,8 @@ from torch.autograd.function import once_differentiable
 
 from .matrix_products import product
 
-# logits held at once while no gradients are wanted: 256 MB of float32
-LOGITS_AT_ONCE = 1 << 26
+# logits held at once while no gradients are wanted: 128 MB of float32
+LOGITS_AT_ONCE = 1 << 25
 
 
 def log_uniform(words: torch.Tensor, vocab_size: int) -> torch.Tensor:
@@ -55,6 +55,15 @@ def at_least_float(values: torch.Tensor) -> torch.Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
+def losses_of(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Cross entropies, in whose computation the scores (n, words) are overwritten."""
+    true = scores.gather(1, targets.clamp(min=0).unsqueeze(1))
+    largest = scores.amax(dim=1, keepdim=True)
+    total = scores.sub_(largest).exp_().sum(dim=1, keepdim=True)
+    losses = (largest + total.log() - true).squeeze(1)
+    return losses.masked_fill(targets < 0, 0)
+
+
 class ElmoSoftmax(nn.Linear):
     """A row of weights and a bias for each word, shared by both directions."""
 
@@ -73,16 +82,19 @@ class ElmoSoftmax(nn.Linear):
 
     def losses(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """-log P(target) for each row of `hidden` (n, projection_size); 0 where it is -100."""
-        rows = max(1, LOGITS_AT_ONCE // self.out_features)
         if torch.is_grad_enabled():
-            rows = max(1, len(hidden))
-        parts = zip(hidden.split(rows), targets.split(rows), strict=True)
-        return torch.cat(
-            [
-                nn.functional.cross_entropy(self(some), goal, reduction="none")
-                for some, goal in parts
-            ]
-        )
+            return nn.functional.cross_entropy(self(hidden), targets, reduction="none")
+        hidden = hidden.to(self.weight.dtype)
+        rows = max(1, LOGITS_AT_ONCE // self.out_features)
+        # All parts have their logits in the same memory. Where small results lie between them, malloc
+        # may not use the space of earlier ones again, and a large vocabulary fills all memory.
+        logits = hidden.new_empty(min(rows, len(hidden)), self.out_features)
+        losses = hidden.new_empty(len(hidden))
+        parts = (tensor.split(rows) for tensor in (hidden, targets, losses))
+        for some, goal, found in zip(*parts, strict=True):
+            scores = torch.addmm(self.bias, some, self.weight.T, out=logits[: len(some)])
+            found.copy_(losses_of(scores, goal))
+        return losses
 
     def sampled_losses(
         self, hidden: torch.Tensor, targets: torch.Tensor, num_negatives: int

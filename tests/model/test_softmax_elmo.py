@@ -1,5 +1,9 @@
 """The word softmax: sampled as AllenNLP's port of TensorFlow samples, full in chunks."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -112,3 +116,13 @@ def test_full_softmax_in_chunks_is_the_full_softmax(softmax, batch, monkeypatch)
     monkeypatch.setattr(softmax_elmo, "LOGITS_AT_ONCE", 7 * WORDS)
     with torch.no_grad():
         torch.testing.assert_close(softmax.losses(hidden, targets), expected)
+
+
+@pytest.mark.program
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux for the peak")
+def test_the_full_softmax_takes_as_much_memory_for_many_targets_as_for_some():
+    """Five parts of 128 MB of logits, one after the other in the same memory."""
+    program = Path(__file__).parents[1] / "helpers" / "memory_of_losses.py"
+    command = [sys.executable, program, "400000", "400"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(printed) < 1.5 * 4 * softmax_elmo.LOGITS_AT_ONCE
