@@ -22,7 +22,8 @@ class WordVocabulary:
     def __init__(self, words: Sequence[str]):
         self.words = list(words)
         # if a word occurs twice, its first line counts
-        self.numbers = {word: number for number, word in reversed(list(enumerate(self.words)))}
+        numbers = range(len(self.words))
+        self.numbers = dict(zip(reversed(self.words), reversed(numbers), strict=True))
         missing = [word for word in SPECIAL_WORDS if word not in self.numbers]
         if missing:
             raise ValueError(

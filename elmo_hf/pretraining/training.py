@@ -355,8 +355,10 @@ class Pretraining:
             shown["best_perplexity"] = f"{progress.best:.1f}"
         bar.set_postfix(shown)
         refuse_divergence(self.settings.output_dir, progress.step, loss)
-        self.accelerator.log({"train_loss_sampled": loss}, step=progress.step)
         progress.history.append({"step": progress.step, "train_loss_sampled": loss})
+        rate = self.optimizer.param_groups[0]["lr"]
+        figures = {"train_loss_sampled": loss, "learning_rate": rate, "words_per_second": speed}
+        self.accelerator.log(figures, step=progress.step)
 
     def validate(self, corpus: BlockCorpus, bar: tqdm) -> None:
         """Measures the averaged model, and saves it if it is the best so far."""

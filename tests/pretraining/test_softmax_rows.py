@@ -9,6 +9,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from accelerate.tracking import GeneralTracker
 from helpers.launch import run
 from helpers.tiny import PRETRAINING_SHAPE
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -23,6 +24,7 @@ from elmo_hf.pretraining import (
 )
 from elmo_hf.pretraining.row_optimizers import RowAdagrad, RowAdamW
 from elmo_hf.pretraining.softmax_rows import SoftmaxRows
+from elmo_hf.pretraining.training import learning_rate
 from elmo_hf.pretraining.weight_average import WeightAverage
 from elmo_hf.softmax_elmo import ElmoSoftmax
 
@@ -333,6 +335,56 @@ def test_bf16_trains_nearly_alike(make_run, recipe, monkeypatch):
         assert all(weight.dtype == torch.float32 for weight in run.model.parameters())
     assert not losses[0].equal(losses[1])
     torch.testing.assert_close(*losses, rtol=0.02, atol=0)
+
+
+@pytest.mark.parametrize("recipe", ["adamw", "bilm"])
+def test_bf16_and_several_windows_per_step_resume_exactly(make_run, recipe):
+    settings = {"recipe": recipe, "mixed_precision": "bf16", "gradient_accumulation_steps": 2}
+    weights = []
+    # 15 steps are not a multiple of those between two updates of the mean
+    for name, stops in (("once", [25]), ("twice", [15, 25])):
+        for stop in stops:
+            run = make_run(name, WORDS, **settings)
+            assert run.resume() == (stop != stops[0])
+            while run.progress.step < stop:
+                run.train_step()
+            run.checkpoints.save(stop)
+        run.settle_rows()
+        run.average.copy_to_model()
+        weights.append(run.model.state_dict())
+    for name, weight in weights[0].items():
+        assert weight.equal(weights[1][name]), name
+
+
+class Tracker(GeneralTracker):
+    """One of accelerate's, which keeps what it is sent."""
+
+    name, requires_logging_directory, tracker = "ours", False, None
+
+    def __init__(self):
+        super().__init__()
+        self.logged = []
+
+    def store_init_configuration(self, values: dict) -> None:
+        pass
+
+    def log(self, values: dict, step: int | None = None, **kwargs) -> None:
+        self.logged.append((step, values))
+
+
+def test_a_tracker_is_sent_losses_rates_speeds_and_perplexities(make_run):
+    run = make_run("tracked", WORDS, max_train_steps=30)
+    run.validation = run.corpus
+    tracker = Tracker()
+    run.accelerator.trackers = [tracker]
+    run.train()
+    losses = {step: figures for step, figures in tracker.logged if "train_loss_sampled" in figures}
+    assert list(losses) == [20, 30]
+    for step, figures in losses.items():
+        assert figures["learning_rate"] == learning_rate(run.settings, step - 1, 30)
+        assert figures["words_per_second"] > 0 and 0 < figures["train_loss_sampled"] < 10
+    [perplexity] = [figures for _, figures in tracker.logged if "validation_perplexity" in figures]
+    assert perplexity["validation_perplexity"] == run.progress.best
 
 
 def test_fp16_of_the_launcher_is_refused(make_run, monkeypatch):
