@@ -86,8 +86,8 @@ class ElmoSoftmax(nn.Linear):
             return nn.functional.cross_entropy(self(hidden), targets, reduction="none")
         hidden = hidden.to(self.weight.dtype)
         rows = max(1, LOGITS_AT_ONCE // self.out_features)
-        # All parts have their logits in the same memory. Malloc may not use the space of earlier ones
-        # again if small results lie between them, and a large vocabulary then fills all memory.
+        # The logits of all parts are in the same memory, because malloc may not use the space of
+        # earlier ones again if small results lie between them, and memory would fill up.
         logits = hidden.new_empty(min(rows, len(hidden)), self.out_features)
         losses = hidden.new_empty(len(hidden))
         parts = (tensor.split(rows) for tensor in (hidden, targets, losses))
