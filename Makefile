@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := outputs/demo
 
-.PHONY: help demo benchmark test test-fast test-faults test-ecosystem test-lowest lint format clean
+.PHONY: help demo benchmark test test-fast test-faults test-ecosystem test-engines test-lowest lint format clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -61,6 +61,13 @@ test-faults: .venv/.installed  ## damage inputs, kill commands, fill disks, race
 
 test-ecosystem: .venv/.ecosystem  ## install gradio, onnxruntime, peft, spaCy and others, and run the tests that need them
 	$(BIN)/python -m pytest -o addopts=--strict-markers tests/ecosystem
+
+.venv/.engines: .venv/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray,spark]'
+	touch $@
+
+test-engines: .venv/.engines  ## install Ray and PySpark, and run the tests that need them and Java
+	$(BIN)/python -m pytest -o addopts=--strict-markers tests/engines
 
 # The oldest transformers that pyproject.toml allows, with the versions of its hub and tokenizers libraries.
 LOWEST := $(shell sed -n 's/.*"transformers>=\([0-9.]*\).*/\1/p' pyproject.toml)

@@ -14,6 +14,8 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
     "pyarrow": "train",
+    "pyspark": "spark",
+    "ray": "ray",
     "sacremoses": "moses",
     "seqeval": "ner",
     "spacy": "spacy",

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -153,8 +153,18 @@ class ChunkFiles:
             yield list(zip(sentence_names(numbers, keys), texts, strict=True))
 
 
-def split_into_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    chunk: list[Line] = []
+class HasWords(Protocol):
+    """A line, or anything else that has the words of a sentence."""
+
+    @property
+    def words(self) -> list[str]: ...
+
+
+Item = TypeVar("Item", bound=HasWords)
+
+
+def split_into_chunks(lines: Iterable[Item]) -> Iterator[list[Item]]:
+    chunk: list[Item] = []
     words = 0
     for line in lines:
         if chunk and (len(chunk) == CHUNK or words + len(line.words) > CHUNK_WORDS):
