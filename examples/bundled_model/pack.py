@@ -5,7 +5,8 @@
     python examples/bundled_model/pack.py tagger my-tagger --task upos
 
 Weights are stored in half precision and load as float32. The biLM is packed without its softmax, a
-tagger without the biLM that it shares.
+tagger without the biLM that it shares. `--folder` packs into another folder than that of the
+package.
 """
 
 import argparse
@@ -24,10 +25,8 @@ from elmo_hf import (
 )
 from elmo_hf.system import run_program
 
-FOLDER = Path(bundled_model())
 
-
-def pack_bilm(source: Path) -> None:
+def pack_bilm(source: Path, folder: Path) -> None:
     config = ElmoConfig.from_pretrained(source)
     for name in ("lm_vocab_size", "lm_begin_id", "lm_end_id"):
         setattr(config, name, getattr(ElmoConfig(), name))
@@ -36,14 +35,15 @@ def pack_bilm(source: Path) -> None:
     weights = {
         f"elmo.{name}": part for name, part in model.state_dict().items() if "mixes" not in name
     }
-    write(model, weights, "model.safetensors", "config.json")
-    tokenizer = ElmoTokenizer(max_characters_per_token=config.max_characters_per_token)
-    tokenizer.save_pretrained(FOLDER)
+    folder.mkdir(parents=True, exist_ok=True)
+    # last, because the weights say that the folder is whole
+    ElmoTokenizer.from_pretrained(source).save_pretrained(folder)
+    write(model, weights, folder / "config.json", folder / "model.safetensors")
 
 
-def pack_tagger(source: Path, task: str) -> None:
+def pack_tagger(source: Path, task: str, folder: Path) -> None:
     model = ElmoForTokenClassification.from_pretrained(source)
-    bilm = ElmoModel.from_pretrained(FOLDER).state_dict()
+    bilm = ElmoModel.from_pretrained(folder).state_dict()
     head = {}
     for name, part in model.state_dict().items():
         if not name.startswith(("elmo.token_encoder", "elmo.layers")):
@@ -52,22 +52,21 @@ def pack_tagger(source: Path, task: str) -> None:
             raise ValueError(
                 f"{str(source)!r} is not a tagger on the bundled biLM as it is: {name} differs."
             )
-    write(model, head, f"{task}.safetensors", f"{task}.json")
+    write(model, head, folder / f"{task}.json", folder / f"{task}.safetensors")
 
 
 def write(
-    model: PreTrainedModel, weights: dict[str, torch.Tensor], weight_file: str, config_file: str
+    model: PreTrainedModel, weights: dict[str, torch.Tensor], config_file: Path, weight_file: Path
 ) -> None:
-    file = FOLDER / weight_file
-    half = {name: part.half().contiguous() for name, part in weights.items()}
-    save_file(half, file, metadata={"format": "pt"})
-    # safetensors writes files that only their owner can read
-    file.chmod(0o644)
     model.config.architectures = [type(model).__name__]
     # the type that they load as
     model.config.dtype = torch.float32
-    model.config.to_json_file(FOLDER / config_file)
-    print(f"{file.stat().st_size / 2**20:.1f} MiB saved in {file}")
+    model.config.to_json_file(config_file)
+    half = {name: part.half().contiguous() for name, part in weights.items()}
+    save_file(half, weight_file, metadata={"format": "pt"})
+    # safetensors writes files that only their owner can read
+    weight_file.chmod(0o644)
+    print(f"{weight_file.stat().st_size / 2**20:.1f} MiB saved in {weight_file}")
 
 
 def main() -> None:
@@ -77,11 +76,14 @@ def main() -> None:
     parser.add_argument("what", choices=["bilm", "tagger"])
     parser.add_argument("source", type=Path, help="an output folder of the training script")
     parser.add_argument("--task", default="upos", help="the tagger's task, which names its files")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(bundled_model()), help="where the bundled model is"
+    )
     args = parser.parse_args()
     if args.what == "bilm":
-        pack_bilm(args.source)
+        pack_bilm(args.source, args.folder)
     else:
-        pack_tagger(args.source, args.task)
+        pack_tagger(args.source, args.task, args.folder)
 
 
 if __name__ == "__main__":

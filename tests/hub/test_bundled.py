@@ -344,35 +344,37 @@ def test_bilm_has_the_shape_that_the_script_trains():
 
 
 @pytest.fixture
-def pack(tmp_path, monkeypatch):
-    """The script that packs, with a folder of the test's own as the bundled model's."""
+def packing(tmp_path, monkeypatch):
+    """The script that packs, and a folder of the test's own as the bundled model's."""
     folder = tmp_path / "bundled_model"
     folder.mkdir()
     (folder / "README.md").write_text("---\nlicense: other\n---\n\n# A tiny model\n")
-    script = load_script("bundled_model/pack.py")
-    for module in (script, bundled):
-        monkeypatch.setattr(module, "FOLDER", folder)
-    return script
+    monkeypatch.setattr(bundled, "FOLDER", folder)
+    return load_script("bundled_model/pack.py"), folder
 
 
-def test_a_bilm_and_a_tagger_are_packed_into_one_folder(pack, cache, tmp_path):
+def test_a_bilm_and_a_tagger_are_packed_into_one_folder(packing, cache, tmp_path):
+    pack, folder = packing
     source = ElmoForPreTraining(tiny_config(lm_vocab_size=7))
     source.save_pretrained(tmp_path / "bilm")
-    pack.pack_bilm(tmp_path / "bilm")
+    tokenizer = ElmoTokenizer(max_characters_per_token=WIDTH, word_splitter="english")
+    tokenizer.save_pretrained(tmp_path / "bilm")
+    pack.pack_bilm(tmp_path / "bilm", folder)
     assert bundled_tasks() == []
-    model, report = ElmoModel.from_pretrained(pack.FOLDER, output_loading_info=True)
+    model, report = ElmoModel.from_pretrained(folder, output_loading_info=True)
     assert not any(report.values()) and model.config.lm_vocab_size is None
-    assert ElmoTokenizer.from_pretrained(pack.FOLDER).max_characters_per_token == WIDTH
+    packed = ElmoTokenizer.from_pretrained(folder)
+    assert packed.max_characters_per_token == WIDTH and packed.word_splitter == "english"
     expected = source.elmo.state_dict()
     for name, part in model.state_dict().items():
         assert name.startswith("mixes") or torch.equal(part, expected[name].half().float())
     # a tagger on what was packed, so that the biLM is shared to the bit
     tagger = ElmoForTokenClassification.from_pretrained(
-        pack.FOLDER, id2label={0: "A", 1: "B"}, label2id={"A": 0, "B": 1}, task_lstm_size=6
+        folder, id2label={0: "A", 1: "B"}, label2id={"A": 0, "B": 1}, task_lstm_size=6
     )
     tagger.save_pretrained(tmp_path / "tagger")
-    pack.pack_tagger(tmp_path / "tagger", "letters")
-    assert {path.name for path in pack.FOLDER.iterdir()} == {
+    pack.pack_tagger(tmp_path / "tagger", "letters", folder)
+    assert {path.name for path in folder.iterdir()} == {
         "README.md",
         "config.json",
         "letters.json",
@@ -381,7 +383,7 @@ def test_a_bilm_and_a_tagger_are_packed_into_one_folder(pack, cache, tmp_path):
         "tokenizer_config.json",
     }
     assert bundled_tasks() == ["letters"]
-    for path in pack.FOLDER.glob("*.safetensors"):
+    for path in folder.glob("*.safetensors"):
         assert path.stat().st_mode & 0o777 == 0o644
         assert {part.dtype for part in load_file(path).values()} == {torch.float16}
     again = ElmoForTokenClassification.from_pretrained(bundled_tagger("letters"))
@@ -391,11 +393,13 @@ def test_a_bilm_and_a_tagger_are_packed_into_one_folder(pack, cache, tmp_path):
         assert torch.equal(again.state_dict()[name], part.half().float()), name
 
 
-def test_a_tagger_on_another_bilm_is_not_packed(pack, tmp_path):
+def test_a_tagger_on_another_bilm_is_not_packed(packing, tmp_path):
+    pack, folder = packing
     ElmoModel(tiny_config()).save_pretrained(tmp_path / "bilm")
-    pack.pack_bilm(tmp_path / "bilm")
+    ElmoTokenizer(max_characters_per_token=WIDTH).save_pretrained(tmp_path / "bilm")
+    pack.pack_bilm(tmp_path / "bilm", folder)
     ElmoForTokenClassification(tiny_config()).save_pretrained(tmp_path / "tagger")
-    before = {path.name for path in pack.FOLDER.iterdir()}
+    before = {path.name for path in folder.iterdir()}
     with pytest.raises(ValueError, match="is not a tagger on the bundled biLM as it is: elmo"):
-        pack.pack_tagger(tmp_path / "tagger", "letters")
-    assert {path.name for path in pack.FOLDER.iterdir()} == before
+        pack.pack_tagger(tmp_path / "tagger", "letters", folder)
+    assert {path.name for path in folder.iterdir()} == before
