@@ -98,7 +98,7 @@ def make_model(data: Path, output: Path) -> Iterator[Step]:
     yield Step(
         vocabulary, elmo_hf("vocab", train, "--split", "english", *size, "--output", vocabulary)
     )
-    texts = ["--train_file", train, "--validation_file", text / "prose-valid.txt"]
+    texts = ["--train_file", train, "--validation_file", text / "ewt-dev.txt"]
     shape = ["--config_overrides", HERE / "bilm.json", "--vocab_file", vocabulary]
     yield Step(
         bilm / "all_results.json",

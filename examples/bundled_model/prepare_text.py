@@ -26,6 +26,9 @@ from elmo_hf.system import new_folder, run_program
 TIMES = {"standardebooks": 1, "openstax": 1, "wikitext-2": 2, "ewt": 8}
 # SOURCES.tsv says so of books whose authors or translators died less than 70 years ago.
 IN_COPYRIGHT = "in copyright where life+70 applies"
+# Books have typographic quotes and apostrophes, which few people type. In every other book they
+# become those of keyboards, so that the model reads both.
+TYPED = str.maketrans("“”‘’", "\"\"''")
 COLUMNS = ("source", "title", "commit", "licence", "words", "times")
 
 
@@ -203,7 +206,9 @@ def write_prose(prose: Path, folder: Path) -> list[Source]:
             if part in ("valid", "test"):
                 append(folder / f"prose-{part}.txt", paragraphs)
             elif IN_COPYRIGHT not in book.licence:
-                append(folder / "train" / f"{book.part}.txt", paragraphs)
+                typed = (paragraph.translate(TYPED) for paragraph in paragraphs)
+                is_odd = len(sources) % 2 == 1
+                append(folder / "train" / f"{book.part}.txt", typed if is_odd else paragraphs)
                 sources.append(book)
     return sources
 

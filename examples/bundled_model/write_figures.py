@@ -208,7 +208,6 @@ def card_facts(output: Path) -> dict[str, Any]:
         "hours": f"{run['train_seconds'] / 3600:.1f}",
         "vocabulary": f"{vocabulary:,}",
         "perplexities": perplexity_table(output),
-        "valid_perplexity": f"{run['validation_perplexity']:.1f}",
         "upos_dev": accuracy[0],
         "upos_test": accuracy[1],
         "raw_upos_test": percent(raw["upos"]["f1"]),

@@ -27,12 +27,12 @@ figures = load_script("bundled_model/write_figures.py")
 @pytest.mark.parametrize(
     ("tokens", "written"),
     [
-        ("He did n't go , she 'd say .", "He didn't go, she'd say."),
+        ("He didn 't go , she 'd say .", "He didn't go, she'd say."),
         ("They didn 't , O 'Brien 's said", "They didn't, O'Brien's said"),
         ('" Go ! " he said ( at 3 : 30 ) : " Now . "', '"Go!" he said (at 3:30): "Now."'),
         ("real @-@ time 1 @,@ 000 or 2 @.@ 5 %", "real-time 1,000 or 2.5%"),
         ("1849 – 1850 , an idea – mine", "1849–1850, an idea – mine"),
-        ("the books ' covers ' are ' blue '", "the books' covers 'are' blue'"),
+        ("the books ' covers are ' blue '", "the books' covers are 'blue'"),
         ("a ' blue ' book of $ 5 and / or £ 3", "a 'blue' book of $5 and/or £3"),
         ("design — three [ sic ] “ mints ”", "design—three [sic] “mints”"),
         ("R & B , U.S. and No. 5", "R & B, U.S. and No. 5"),
@@ -71,8 +71,8 @@ def data(tmp_path) -> Path:
         writer.writerow(["slug", "title", "commit", "licence", "words", "part"])
         writer.writerows([slug, title, "0a", *rest] for slug, title, *rest in rows)
     lines = {
-        "train-00": "Free one.\nFree two.\nKept kept kept.\n",
-        "train-01": "Ours ours.\n",
+        "train-00": "Free ‘one’.\nFree two.\nKept kept kept.\n",
+        "train-01": "Ours “isn’t”.\n",
         "test": "Held held.\n",
         "valid": "Valid.\n",
     }
@@ -99,8 +99,9 @@ def test_text_is_that_of_free_books_and_nothing_held_out_is_read(data, tmp_path,
     prepare(data, output, monkeypatch)
     read = {path.stem: path.read_text() for path in (output / "train").iterdir()}
     assert read == {
-        "standardebooks": "Free one.\nFree two.\n",
-        "openstax": "Ours ours.\n",
+        "standardebooks": "Free ‘one’.\nFree two.\n",
+        # typed, as every other book
+        "openstax": 'Ours "isn\'t".\n',
         "wikitext-2": "A train of-course.\n" * text.TIMES["wikitext-2"],
         "ewt": "The train's.\n" * text.TIMES["ewt"],
     }
@@ -125,7 +126,7 @@ def test_text_is_that_of_free_books_and_nothing_held_out_is_read(data, tmp_path,
     [
         ("Free one.\nFree two.\nKept kept kept.\nMore.\n", "goes on after its last book"),
         ("Free one.\nFree two.\nKept kept.\n", "'Kept' should have 3 words but has 2"),
-        ("Free one and more.\nKept kept kept.\n", "'Kept' should have 3 words but has 0"),
+        ("Free one and more.\n", "'Kept' should have 3 words but has 0"),
         ("Free one of three two.\nKept kept kept.\n", "'Free' should have 4 words but has 5"),
     ],
 )
@@ -264,7 +265,7 @@ def write_results(output: Path) -> None:
     for name in ("config.json", "model.safetensors", "upos.json", "upos.safetensors"):
         (output / "model" / name).write_bytes((Path(bundled_model()) / name).read_bytes())
     (output / "bilm").mkdir()
-    run = {"train_words": 31_500_000, "train_seconds": 7200, "validation_perplexity": 88.88}
+    run = {"train_words": 31_500_000, "train_seconds": 7200}
     (output / "bilm" / "all_results.json").write_text(json.dumps(run))
     (output / "vocabulary.txt").write_text("<S>\n</S>\n<UNK>\nthe\n")
 
