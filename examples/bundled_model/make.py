@@ -27,7 +27,7 @@ from elmo_hf.system import new_folder, run_program
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent
 VOCABULARY_SIZE = 100_000
-# two processes of one thread each read more words than one process of two threads
+# each of them reads with one thread
 PROCESSES = 2
 PRETRAINING = ["--num_train_epochs", "1", "--checkpointing_steps", "1000"]
 LINEAR = ["--task_lstm_size", "0", "--dropout", "0"]
