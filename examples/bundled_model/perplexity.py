@@ -25,6 +25,7 @@ def measure(
     accelerator: Accelerator, model: ElmoForPreTraining, splitter: str, text: Path, file: Path
 ) -> dict[str, float]:
     """The figures of one text, whose sentences are written to a file."""
+    assert model.vocabulary is not None
     with file.open("w", encoding="utf-8", newline="\n") as sentences:
         for words in split_documents(raw_files([text]).open(), splitter, "line"):
             sentences.write(" ".join(words) + "\n")

@@ -200,7 +200,7 @@ def main() -> None:
 
 def write_prose(prose: Path, folder: Path) -> list[Source]:
     """Writes all books; returns those to train on."""
-    sources = []
+    sources: list[Source] = []
     for part, books in tqdm(read_books(prose).items(), desc="books", unit="file"):
         for book, paragraphs in cut_into_books(prose / f"{part}.txt.gz", books):
             if part in ("valid", "test"):
