@@ -17,7 +17,7 @@ from elmo_hf.cli.options import (
     own_splitter,
 )
 from elmo_hf.extras import require
-from elmo_hf.hub.bundled import BUNDLED
+from elmo_hf.hub.bundled import BUNDLED, find_tagger
 from elmo_hf.system.processes import choose_device
 from elmo_hf.system.untrusted import printable
 from elmo_hf.system.writing import new_file, refuse_existing_file
@@ -55,7 +55,9 @@ TrainFile = Annotated[
 TaskName = Annotated[
     str,
     typer.Option(
-        "--task", help=f"{' or '.join(TASKS)}: ner counts whole spans, pos counts single words."
+        "--task",
+        help=f"{' or '.join(TASKS)}: ner counts whole spans, pos counts single words. `bundled` "
+        "is the tagger for this task.",
     ),
 ]
 TokenColumn = Annotated[
@@ -92,7 +94,9 @@ def evaluate(
         raise ValueError("--split is for --raw only; otherwise the words of the file are tagged.")
     if output is not None:
         refuse_existing_file(output, overwrite)
-    tagger = ElmoTagger(model, choose_device(device), own_splitter(split), batch_size)
+    tagger = ElmoTagger(
+        find_tagger(model, task), choose_device(device), own_splitter(split), batch_size
+    )
     if raw:
         figures = evaluate_raw(tagger, gold)
         rows = {title(kind): row for kind, row in figures.items()}

@@ -19,10 +19,11 @@ from elmo_hf.cli.options import (
     one_input,
     own_splitter,
 )
-from elmo_hf.hub.bundled import BUNDLED
+from elmo_hf.hub.bundled import BUNDLED, TAGGERS, find_tagger
 from elmo_hf.system.processes import choose_device
 from elmo_hf.tagging.conllu import is_conllu
-from elmo_hf.tagging.output import FORMATS, find_format
+from elmo_hf.tagging.output import FORMATS, check_format, default_format, find_format
+from elmo_hf.tagging.spans import are_of_spans
 from elmo_hf.tagging.tagger import ElmoTagger
 from elmo_hf.tagging.text_tagging import tag_text
 from elmo_hf.tagging.treebank import fill_tags
@@ -32,20 +33,32 @@ from elmo_hf.text.lines import STANDARD_INPUT, RawLine, RawSource, raw_source
 from elmo_hf.text.paragraphs import check_paragraphs
 from elmo_hf.text.split_option import check_split
 
+BundledTask = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        help=f"Which of the bundled taggers: {' or '.join(TAGGERS)}, for parts of speech or names. "
+        "The default is pos.",
+    ),
+]
+OutputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help=f"{', '.join(FORMATS)}. The default is colour in a terminal; otherwise it is spans if "
+        "the tagger finds names, and else conllu.",
+    ),
+]
+
 
 def tag(
     text: RawInputArgument = None,
     input_option: InputOption = None,
     model: Model = BUNDLED,
+    task: BundledTask = None,
     split: ModelSplit = None,
     paragraphs: Paragraphs = "line",
-    output_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help=f"{', '.join(FORMATS)}. The default is colour in a terminal and conllu otherwise.",
-        ),
-    ] = None,
+    output_format: OutputFormat = None,
     device: Device = None,
     batch_size: BatchSize = None,
 ) -> None:
@@ -59,12 +72,13 @@ def tag(
     if sys.stdout is None:
         raise ValueError("Standard output is closed; write to a file, as in: elmo-hf tag IN > OUT")
     pattern = one_input(text, input_option) or STANDARD_INPUT
+    model = choose_tagger(model, task)
     if is_treebank(pattern):
         refuse_options(pattern, split, output_format, paragraphs)
         fill(pattern, ElmoTagger(model, choose_device(device), batch_size=batch_size))
         return
-    output_format = output_format or ("colour" if sys.stdout.isatty() else "conllu")
-    find_format(output_format, [])
+    if output_format is not None:
+        check_format(output_format)
     if split is None:
         check_paragraphs(paragraphs)
     else:
@@ -73,7 +87,10 @@ def tag(
     tagger = ElmoTagger(model, choose_device(device), own_splitter(split), batch_size)
     if tagger.tokenizer.word_splitter == RESIDUES:
         source = refuse_headers(source)
-    show = find_format(output_format, tagger.labels.values())
+    labels = list(tagger.labels.values())
+    if output_format is None:
+        output_format = "colour" if sys.stdout.isatty() else default_format(labels)
+    show = find_format(output_format, labels)
     # typed text needs no bar
     is_typed = pattern == STANDARD_INPUT and sys.stdin.isatty()
     with tqdm(total=source.total, unit="B", unit_scale=True, disable=is_typed) as bar:
@@ -81,6 +98,19 @@ def tag(
             for tagged in group:
                 print(show(tagged), end="")
             sys.stdout.flush()
+
+
+def choose_tagger(model: str, task: str | None) -> str:
+    """The name or folder of a tagger; only the bundled model has one for each task."""
+    if task is None:
+        return model
+    if model != BUNDLED:
+        raise ValueError(
+            f"--task {task} chooses one of the bundled taggers; leave it out with --model {model}."
+        )
+    if task not in TAGGERS:
+        raise ValueError(f"--task is {task!r} but must be {' or '.join(TAGGERS)}.")
+    return find_tagger(model, task)
 
 
 def refuse_options(
@@ -116,6 +146,10 @@ def refuse_columns(source: RawSource) -> RawSource:
 
 def fill(pattern: str, tagger: ElmoTagger) -> None:
     """Prints CoNLL-U files again, with new tags."""
+    if are_of_spans(tagger.labels.values()):
+        raise ValueError(
+            f"{pattern!r} has parts of speech, and this tagger finds names; give it the text."
+        )
     # a line may end in a carriage return, which is to stay
     sys.stdout.reconfigure(newline="")  # type: ignore[union-attr]
     for path in find_files(pattern):

@@ -21,6 +21,8 @@ from elmo_hf.system.writing import new_file
 
 # The name of the model in every command; a folder of this name is reached as ./bundled.
 BUNDLED = "bundled"
+# The taggers by the kinds of tags that the option --task names.
+TAGGERS = {"pos": "upos", "ner": "ner"}
 FOLDER = Path(__file__).resolve().parents[1] / "bundled_model"
 WEIGHTS = "model.safetensors"
 
@@ -92,6 +94,6 @@ def find_model(name: str) -> str:
     return bundled_model() if name == BUNDLED else name
 
 
-def find_tagger(name: str) -> str:
-    """The part-of-speech tagger's folder if the name is `bundled`, or else the name as it is."""
-    return bundled_tagger() if name == BUNDLED else name
+def find_tagger(name: str, task: str = "pos") -> str:
+    """The folder of this task's tagger if the name is `bundled`, or else the name as it is."""
+    return bundled_tagger(TAGGERS[task]) if name == BUNDLED else name

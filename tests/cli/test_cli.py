@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import typer
 from helpers.tiny import WIDTH, tiny_config, write_model
 
@@ -21,7 +22,9 @@ from elmo_hf import (
     __version__,
 )
 from elmo_hf.cli import app, main
+from elmo_hf.hub import bundled
 from elmo_hf.tagging import tagger
+from elmo_hf.tagging.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -164,6 +167,7 @@ def test_one_word_means_the_same_in_every_command():
         "--batch-size": {"embed", "evaluate", "tag"},
         "--split": {"convert", "embed", "evaluate", "tag", "vocab"},
         "--paragraphs": {"embed", "tag", "vocab"},
+        "--task": {"evaluate", "tag"},
     }
     for option, commands in having.items():
         assert {name for name, options in declared.items() if option in options} == commands
@@ -398,7 +402,38 @@ def test_tag_needs_a_tagger(elmo_hf, tmp_path):
     _, complained = elmo_hf("tag", "--model", tmp_path / "bilm", code=1)
     assert "holds an ElmoModel, not a tagger; train one with" in complained
     _, complained = elmo_hf("tag", "--model", tmp_path / "bilm", "--format", "xml", code=1)
-    assert "must be one of conllu, tsv, jsonl, colour" in complained
+    assert "must be one of conllu, tsv, jsonl, spans, colour" in complained
+
+
+def test_task_chooses_a_bundled_tagger(elmo_hf, tagger_folder, tmp_path, monkeypatch):
+    assert bundled.TAGGERS.keys() == TASKS.keys()
+    # a tagger of names in the place of the bundled one
+    labels = {0: "O", 1: "B-name"}
+    options = {"id2label": labels, "label2id": {name: n for n, name in labels.items()}}
+    model = ElmoForTokenClassification(tiny_config(**options))
+    torch.nn.init.constant_(model.classifier.bias, 0)
+    model.classifier.bias.data[1] = 1000
+    model.save_pretrained(tmp_path / "names")
+    ElmoTokenizer(max_characters_per_token=WIDTH, word_splitter="english").save_pretrained(
+        tmp_path / "names"
+    )
+    monkeypatch.setattr(
+        bundled, "bundled_tagger", lambda task: str(tmp_path / {"ner": "names"}[task])
+    )
+    (tmp_path / "text").write_text("Ann\n")
+    printed, _ = elmo_hf("tag", tmp_path / "text", "--task", "ner")
+    assert printed == "0\t3\tname\t1.0000\tAnn\n"
+    (tmp_path / "gold.conllu").write_text("1\tAnn" + "\t_" * 8 + "\n\n")
+    _, complained = elmo_hf("tag", tmp_path / "gold.conllu", "--task", "ner", code=1)
+    assert "has parts of speech, and this tagger finds names" in complained
+    (tmp_path / "gold.conll").write_text("Ann B-name\n\n")
+    printed, _ = elmo_hf("evaluate", tmp_path / "gold.conll", "--task", "ner")
+    assert "F1" in printed and "100.00 %" in printed
+    _, complained = elmo_hf("tag", tmp_path / "text", "--task", "chunk", code=1)
+    assert "--task is 'chunk' but must be pos or ner." in complained
+    with_model = ("--task", "ner", "--model", tagger_folder)
+    _, complained = elmo_hf("tag", tmp_path / "text", *with_model, code=1)
+    assert "--task ner chooses one of the bundled taggers; leave it out" in complained
 
 
 def test_embed_takes_its_text_in_three_ways(elmo_hf, tagger_folder, tmp_path, monkeypatch):

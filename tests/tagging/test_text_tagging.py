@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmo_hf import ElmoTagger, ElmoTokenizer
-from elmo_hf.tagging.output import FORMATS, as_jsonl, as_tsv, find_format
+from elmo_hf.tagging.output import FORMATS, as_jsonl, as_tsv, default_format, find_format
+from elmo_hf.tagging.spans import are_of_spans, find_spans
 from elmo_hf.tagging.tagger import TaggedSentence
 from elmo_hf.tagging.text_tagging import tag_text
 from elmo_hf.text.lines import RawSource, decode_lines, raw_source
@@ -196,7 +197,59 @@ def test_a_paragraph_without_end_is_refused(monkeypatch):
 
 def test_formats_have_names():
     assert [find_format(name, ["X"]) for name in ("tsv", "jsonl")] == [as_tsv, as_jsonl]
-    assert len(FORMATS) == 4
+    assert len(FORMATS) == 5
+    with pytest.raises(ValueError, match="--format spans is for taggers of names, and this .* 'X'"):
+        find_format("spans", ["X"])
+
+
+@pytest.mark.parametrize(
+    ("tags", "spans"),
+    [
+        ("B-a I-a O B-b", [("a", 0, 2), ("b", 3, 4)]),
+        ("B-a B-a I-b I-b", [("a", 0, 1), ("a", 1, 2), ("b", 2, 4)]),
+        # IOB1, and a tagger that forgot to begin
+        ("O I-a I-a B-a O I-b", [("a", 1, 3), ("a", 3, 4), ("b", 5, 6)]),
+        # BIOUL
+        ("U-a B-a L-a I-a O", [("a", 0, 1), ("a", 1, 3), ("a", 3, 4)]),
+        ("O O", []),
+        ("", []),
+    ],
+)
+def test_spans_of_every_scheme(tags, spans):
+    assert [tuple(span) for span in find_spans(tags.split())] == spans
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [("O B-a I-a", True), ("U-a L-a B-a I-a O", True), ("NOUN X INTJ", False), ("O", False)],
+)
+def test_labels_of_names_are_known(labels, expected):
+    assert are_of_spans(labels.split()) is expected
+    assert default_format(labels.split()) == ("spans" if expected else "conllu")
+
+
+class NameTagger(FakeTagger):
+    """Takes words with a capital for names."""
+
+    def _tag_batch(self, sentences):
+        def tag(words):
+            return ["B-name" if word.istitle() else "O" for word in words]
+
+        return [TaggedSentence(list(s), tag(s), [0.5] * len(s)) for s in sentences]
+
+
+@pytest.mark.parametrize(
+    ("output_format", "expected"),
+    [
+        ("spans", "0\t2\tname\t0.5000\tAl\n11\t13\tname\t0.5000\tBo\n"),
+        ("colour", "\033[38;5;17mAl/name\033[0m saw .\nen \033[38;5;17mBo/name\033[0m\n"),
+    ],
+)
+def test_names_are_shown_with_their_places(output_format, expected):
+    shown = find_format(output_format, ["O", "B-name", "I-name"])
+    groups = tag_text(NameTagger(), source_of("Al saw.\nen Bo\n"))
+    found = "".join(shown(tagged) for group in groups for tagged in group)
+    assert found == expected
 
 
 @pytest.mark.program
