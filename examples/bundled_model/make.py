@@ -119,7 +119,11 @@ def make_model(data: Path, output: Path) -> Iterator[Step]:
     yield Step(
         output / "perplexity.json",
         program(
-            HERE / "perplexity.py", bilm, *held_out, "--output_file", output / "perplexity.json"
+            HERE / "measure_perplexity.py",
+            bilm,
+            *held_out,
+            "--output_file",
+            output / "perplexity.json",
         ),
     )
 

@@ -225,9 +225,15 @@ def test_perplexity_is_measured_on_the_words_of_the_models_splitter(tmp_path, mo
     ElmoTokenizer(word_splitter="english").save_pretrained(tmp_path / "elmo")
     raw = tmp_path / "raw.txt"
     raw.write_text("It's here. It's not.\n")
-    script = load_script("bundled_model/perplexity.py")
+    script = load_script("bundled_model/measure_perplexity.py")
     output = tmp_path / "figures.json"
-    arguments = ["perplexity.py", str(tmp_path / "elmo"), str(raw), "--output_file", str(output)]
+    arguments = [
+        "measure_perplexity.py",
+        str(tmp_path / "elmo"),
+        str(raw),
+        "--output_file",
+        str(output),
+    ]
     monkeypatch.setattr(sys, "argv", arguments)
     script.main()
     capsys.readouterr()

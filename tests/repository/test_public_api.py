@@ -83,7 +83,7 @@ LIBRARIES = {
         "elmo_hf/training/*",
         "elmo_hf/tagging/*",
         "elmo_hf/pretraining/*",
-        "examples/bundled_model/perplexity.py",
+        "examples/bundled_model/measure_perplexity.py",
         "examples/run_pos.py",
         "examples/run_pretrain.py",
     ),

@@ -1,6 +1,7 @@
-"""Perplexities of a language model on raw texts, each a file, by the full softmax.
+r"""Perplexities of a language model on raw texts, each a file, by the full softmax.
 
-    python examples/bundled_model/perplexity.py my-elmo valid.txt test.txt --output_file out.json
+    python examples/bundled_model/measure_perplexity.py my-elmo valid.txt test.txt \
+        --output_file out.json
 
 A line is a paragraph, which the model's own splitter splits. Perplexities over other words cannot
 be compared, so the share of the words that are unknown to the softmax is reported as well.
