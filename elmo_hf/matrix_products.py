@@ -1,5 +1,5 @@
 # Copyright 2026 The elmo_hf authors. Licensed under the Apache License, Version 2.0.
-"""Products of large matrices on a CPU, for backward passes that are written by hand.
+"""Products of large matrices on a CPU, as passes that are written by hand need them.
 
 torch multiplies matrices of float32 by MKL, which on CPUs that are not Intel's leaves AVX-512
 unused. oneDNN, which torch brings along as well but keeps for its compiler, is twice as fast there,
